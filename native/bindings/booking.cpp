@@ -87,6 +87,59 @@ void describe_device(const std::string& device_type, int32_t index, const std::s
                                        .type = static_cast<DeviceType>(type)});
 }
 
+// Names in titles may be any bytes.
+nb::object text(const std::string& value) {
+  return nb::steal(PyUnicode_DecodeUTF8(value.data(), static_cast<Py_ssize_t>(value.size()), "replace"));
+}
+
+CompiledFrame compiled_frame(const Frame& given) {
+  const auto& [kind, name, module, file, detail, line, first_line, address] = given;
+  return {.kind = static_cast<FrameKind>(number_of(kFrameKindNames, kind, "frame kind")),
+          .name = name,
+          .module = module,
+          .file = file,
+          .detail = detail,
+          .line = line};
+}
+
+// What stands in files for a program that a compiler's runtime calls by this number.
+void explain_program(uint64_t program, const Frame& frame) {
+  Session::instance().explain_program(program, compiled_frame(frame));
+}
+
+// And for one of its operations: the frames below the program of each operation that it was made from, and its share of
+// the time in millionths.
+void explain_operation(uint64_t program, const std::string& operation,
+                       const std::vector<std::tuple<std::vector<Frame>, uint32_t>>& given) {
+  CompiledParts parts;
+  for (const auto& [frames, millionths] : given) {
+    CompiledPart& part = parts.emplace_back();
+    part.millionths = millionths;
+    for (const Frame& frame : frames) part.frames.push_back(compiled_frame(frame));
+  }
+  Session::instance().explain_operation(program, operation, parts);
+}
+
+// (program, operation, module) that ran and nobody has explained; no operation: the program itself, which has a name.
+nb::list unexplained_operations() {
+  std::set<UnknownOperation> found;
+  {
+    const nb::gil_scoped_release no_gil;
+    found = Session::instance().unexplained_operations();
+  }
+  nb::list unexplained;
+  for (const UnknownOperation& each : found)
+    unexplained.append(nb::make_tuple(each.program, text(each.operation), text(each.module)));
+  return unexplained;
+}
+
+// {program: how often it ran below what called it}
+nb::dict titled_runs() {
+  nb::dict runs;
+  for (const auto& [program, count] : Session::instance().titled_runs()) runs[nb::int_(program)] = count;
+  return runs;
+}
+
 }  // namespace
 
 void define_booking(nb::module_& m) {
@@ -96,6 +149,10 @@ void define_booking(nb::module_& m) {
   m.def("thread_place", &thread_place, nb::arg("tid"), nb::arg("name"));
   m.def("timed", &timed, nb::arg("place"), nb::arg("thread"), nb::arg("correlation"), nb::arg("begins_ns"),
         nb::arg("durations_ns"));
+  m.def("explain_program", &explain_program, nb::arg("program"), nb::arg("frame"));
+  m.def("explain_operation", &explain_operation, nb::arg("program"), nb::arg("operation"), nb::arg("parts"));
+  m.def("titled_runs", &titled_runs);
+  m.def("unexplained_operations", &unexplained_operations);
   m.def("describe_device", &describe_device, nb::arg("device_type"), nb::arg("index"), nb::arg("name"),
         nb::arg("memory_bytes"), nb::arg("detail"));
 }

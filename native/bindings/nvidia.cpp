@@ -83,6 +83,7 @@ nb::dict nvtx_status() {
     nb::dict entry;
     entry["ranges"] = domain.ranges;
     entry["skipped"] = domain.skipped;
+    entry["titles"] = domain.titles;
     domains[nb::str(domain.name.c_str())] = entry;
   }
   result["domains"] = domains;
@@ -112,7 +113,8 @@ void define_nvidia(nb::module_& m) {
     return nvidia::flush(timeout_s);
   });
   m.def("nvidia_status", &nvidia_status);
-  m.def("nvtx_start", &nvidia::nvtx_start, nb::arg("skipped_domains"));
+  m.def("nvtx_start", &nvidia::nvtx_start, nb::arg("skipped_domains"),
+        nb::arg("left_alone") = std::vector<std::string>());
   m.def("nvtx_stop", &nvidia::nvtx_stop);
   m.def("nvtx_status", &nvtx_status);
 }

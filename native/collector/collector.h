@@ -12,6 +12,7 @@
 
 #include "base/device_table.h"
 #include "base/losses.h"
+#include "cct/compiled_operations.h"
 #include "cct/memory_ledger.h"
 #include "cct/tree_registry.h"
 #include "collector/event_window.h"
@@ -78,6 +79,7 @@ class Collector final : public Subscriber {
   MemoryLedger& ledger() noexcept { return ledger_; }
   EventWindow& window() noexcept { return window_; }
   DeviceTable& devices() noexcept { return devices_; }
+  CompiledOperations& compiled() noexcept { return compiled_; }
   size_t held_bytes() const noexcept;
   // How long measuring has rested in all.
   int64_t paused_ns() const noexcept;
@@ -149,6 +151,7 @@ class Collector final : public Subscriber {
   MemoryLedger ledger_;
   EventWindow window_;
   DeviceTable devices_;
+  CompiledOperations compiled_;
   ForwardThreads forward_threads_;
   std::atomic<leadline_wrapped> wrapped_{nullptr};  // the same from every wrapper
   std::atomic<int64_t> steps_{0};

@@ -93,8 +93,12 @@ void Monitor::begin(leadline_event& event, ThreadState& thread) {
   } else {
     const leadline_region_event& region = event.of.region;
     const FrameKind frame = kind == ScopeKind::kPhase ? FrameKind::kPhase : FrameKind::kRegion;
-    path.push_region(event.token, kind,
-                     path.frames().named(frame, region.name, region.detail == nullptr ? "" : region.detail));
+    const PathFrameId named = path.frames().named(frame, region.name, region.detail == nullptr ? "" : region.detail);
+    if (kind == ScopeKind::kPhase && (region.flags & LEADLINE_REGION_FLAG_INSIDE) != 0) {
+      path.push(event.token, kind, named);
+    } else {
+      path.push_region(event.token, kind, named);
+    }
   }
   Scope& scope = path.scopes().back();
   if (kind == ScopeKind::kPhase) {

@@ -52,6 +52,24 @@ void Session::describe_device(DeviceDescription device) {
   if (const auto collector = this->collector()) collector->devices().describe(std::move(device));
 }
 
+void Session::explain_program(std::uint64_t program, CompiledFrame frame) {
+  if (const auto collector = this->collector()) collector->compiled().put_program(program, std::move(frame));
+}
+
+void Session::explain_operation(std::uint64_t program, std::string operation, const CompiledParts& parts) {
+  if (const auto collector = this->collector()) collector->compiled().put(program, std::move(operation), parts);
+}
+
+std::set<UnknownOperation> Session::unexplained_operations() const {
+  const auto collector = this->collector();
+  return collector ? unknown_operations(collector->trees(), collector->compiled()) : std::set<UnknownOperation>();
+}
+
+std::map<std::uint64_t, std::uint64_t> Session::titled_runs() const {
+  const auto collector = this->collector();
+  return collector ? leadline::titled_runs(collector->trees()) : std::map<std::uint64_t, std::uint64_t>();
+}
+
 ProviderStatus Session::stop_provider(const std::string& name) {
   Provider* provider = find_provider(name);
   if (provider == nullptr) return unknown(name);

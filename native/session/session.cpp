@@ -143,8 +143,8 @@ WriteResult Session::write(bool complete) noexcept {
   }
   const SessionCost spent = cost();
   const OwnCost own_cost{spent.callbacks_ns, spent.flush_ns, spent.events, spent.held_bytes};
-  const SegmentSources sources{collector->trees(),    losses(), process_, &collector->ledger(), &collector->window(),
-                               &collector->devices(), open,     &own_cost};
+  const SegmentSources sources{collector->trees(),    losses(), process_,  &collector->ledger(),  &collector->window(),
+                               &collector->devices(), open,     &own_cost, &collector->compiled()};
   const WriteResult result = writer_.write(options_.segment_path, sources, complete);
   if (!result) {
     try {

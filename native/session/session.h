@@ -3,12 +3,15 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 
 #include "base/spin_lock.h"
+#include "cct/compiled_operations.h"
 #include "collector/collector.h"
 #include "monitor/monitor.h"
 #include "providers/provider.h"
@@ -63,6 +66,13 @@ class Session {
   ProviderStatus stop_provider(const std::string& name);
   // What is known of a device; nothing while no session measures.
   void describe_device(DeviceDescription device);
+  // What stands for the titles of a compiler's programs and operations (see CompiledOperations), and which of those that
+  // ran nobody has explained yet. Both throw std::bad_alloc; nothing while no session measures.
+  void explain_program(std::uint64_t program, CompiledFrame frame);
+  void explain_operation(std::uint64_t program, std::string operation, const CompiledParts& parts);
+  std::set<UnknownOperation> unexplained_operations() const;
+  // How often programs ran by their titles, below something that called them.
+  std::map<std::uint64_t, std::uint64_t> titled_runs() const;
   ProviderStatus provider_status(const std::string& name) const;
   // See Provider::rest; nothing happens for an unknown name.
   void rest_provider(const std::string& name, bool rests) noexcept;

@@ -1,9 +1,11 @@
 #include "writer/merged_tree.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <new>
 #include <string>
+#include <utility>
 
 namespace leadline {
 namespace {
@@ -23,16 +25,64 @@ std::int64_t operators_ran_ns(const ThreadStats& stats) noexcept {
   return static_cast<std::int64_t>(static_cast<double>(stats.operator_ns.load(relaxed)) * std::min(share, 1.0));
 }
 
+// What becomes of a measurement at a place that several operations share: work of the device is divided, what a launch
+// has rather than takes is the same for each, and what the host did is one call, of the operation with the largest
+// share.
+enum class Shared : std::uint8_t { kDivided, kSame, kOnce };
+Shared shared_how(MetricKind metric) noexcept {
+  switch (metric) {
+    case MetricKind::kLaunchLatency:
+    case MetricKind::kQueueDepth:
+    case MetricKind::kOccupancy:
+    case MetricKind::kWaves:
+    case MetricKind::kGridBlocks:
+    case MetricKind::kBlockThreads:
+    case MetricKind::kRegisters:
+    case MetricKind::kScalarRegisters:
+    case MetricKind::kAccumulationRegisters:
+    case MetricKind::kScratchBytes:
+    case MetricKind::kStaticSharedBytes:
+    case MetricKind::kDynamicSharedBytes:
+      return Shared::kSame;
+    case MetricKind::kGpuTime:
+    case MetricKind::kCopyBytes:
+    case MetricKind::kSetBytes:
+    case MetricKind::kInstructionSamples:
+    case MetricKind::kLatencySamples:
+    case MetricKind::kCountedTime:
+    case MetricKind::kActiveTime:
+    case MetricKind::kOccupiedTime:
+    case MetricKind::kIssueTime:
+    case MetricKind::kTensorTime:
+    case MetricKind::kDramTime:
+    case MetricKind::kL2Time:
+    case MetricKind::kDramBytes:
+    case MetricKind::kWarpInstructions:
+    case MetricKind::kSharedWavefronts:
+    case MetricKind::kBankConflicts:
+    case MetricKind::kGlobalRequests:
+    case MetricKind::kGlobalSectors:
+      return Shared::kDivided;
+    default:
+      return Shared::kOnce;
+  }
+}
+
+std::int64_t scaled(std::int64_t value, double share) noexcept {
+  return static_cast<std::int64_t>(std::llround(static_cast<double>(value) * share));
+}
+
 }  // namespace
 
-MergedTree::MergedTree(const TreeRegistry& trees)
-    : trees_(trees), budget_(std::numeric_limits<std::int64_t>::max()), nodes_(budget_) {
+MergedTree::MergedTree(const TreeRegistry& trees, const CompiledOperations* compiled)
+    : trees_(trees), compiled_(compiled), budget_(std::numeric_limits<std::int64_t>::max()), nodes_(budget_) {
   if (strings_.size() == 0) throw std::bad_alloc();  // not even the empty one
   made(nodes_.append(kNoNode, made(frames_.intern(FrameKey()))));
 }
 
 std::size_t MergedTree::held_bytes() const noexcept {
   std::size_t bytes = strings_.held_bytes() + frames_.held_bytes() + nodes_.held_bytes();
+  for (const Shares& shares : shared_) bytes += sizeof(Shares) + shares.capacity() * sizeof(Share);
   for (const ThreadState& state : threads_) {
     bytes += (state.strings.capacity() + state.frames.capacity() + state.nodes.capacity()) * sizeof(std::uint32_t);
   }
@@ -47,6 +97,7 @@ void MergedTree::update(std::string_view process_name, std::string_view process_
   process_frame_ = made(frames_.intern(key));
   if (process_node_ == kNoNode) process_node_ = made(nodes_.child(NodeId{0}, process_frame_));
   nodes_.reset_metrics();
+  forget_places();
   const std::uint32_t count = trees_.size();
   for (std::uint32_t i = 0; i < count; ++i) {
     const ThreadIndex thread{i};
@@ -55,11 +106,11 @@ void MergedTree::update(std::string_view process_name, std::string_view process_
     state.frame = frame_by_name(tree, state.detail);
     const std::uint32_t nodes = tree.node_count();
     for (std::uint32_t at = 0; at < nodes; ++at) {
-      const NodeId node = resolve(thread, NodeId{at});
+      const std::uint32_t number = find(thread, NodeId{at});
       tree.nodes().for_each_metric(NodeId{at}, [&](const MetricKey& metric, const MetricValues& values) {
-        if (metric.metric != kLeafTime) return add(node, metric, values);
-        add(node, {MetricKind::kTime}, values);
-        add(node, {MetricKind::kCallTime}, values);
+        if (metric.metric != kLeafTime) return share_out(number, metric, values);
+        share_out(number, {MetricKind::kTime}, values);
+        share_out(number, {MetricKind::kCallTime}, values);
       });
     }
     if (const std::int64_t ran_ns = operators_ran_ns(tree.stats()); ran_ns >= 0)
@@ -67,21 +118,27 @@ void MergedTree::update(std::string_view process_name, std::string_view process_
   }
 }
 
-NodeId MergedTree::resolve(ThreadIndex thread, NodeId node) {
+NodeId MergedTree::resolve(ThreadIndex thread, NodeId node) { return first_of(find(thread, node)); }
+
+NodeId MergedTree::first_of(std::uint32_t number) const noexcept {
+  return number < kShared ? NodeId{number} : shared_[number - kShared].front().node;
+}
+
+std::uint32_t MergedTree::find(ThreadIndex thread, NodeId node) {
   Place place{thread, node};
-  if (!exists(place)) return process_node_;
+  if (!exists(place)) return raw(process_node_);
   // Upwards until something known, then back down making what is missing. Not recursive: call paths may be very deep.
   std::vector<Place>& way = way_;
   way.clear();
-  NodeId known = kNoNode;
+  std::uint32_t known = kUnknown;
   for (;;) {
     std::uint32_t& number = number_of(place);
     if (number == kOnTheWay) {
-      known = break_circle();
+      known = raw(break_circle());
       break;
     }
     if (number != kUnknown) {
-      known = NodeId{number};
+      known = number;
       break;
     }
     number = kOnTheWay;
@@ -95,7 +152,7 @@ NodeId MergedTree::resolve(ThreadIndex thread, NodeId node) {
     const Place next{target.thread, target.node};
     if (!exists(next)) {
       ++broken_grafts_;
-      known = state_of(place.thread).root;
+      known = raw(state_of(place.thread).root);
       break;
     }
     place = next;
@@ -103,10 +160,113 @@ NodeId MergedTree::resolve(ThreadIndex thread, NodeId node) {
   for (; !way.empty(); way.pop_back()) {
     const Place at = way.back();
     const ThreadTree& tree = trees_[at.thread];
-    if (!tree.is_graft(at.node)) known = made(nodes_.child(known, frame(at.thread, tree.frame_of(at.node))));
-    number_of(at) = raw(known);
+    if (!tree.is_graft(at.node)) known = below(known, at);
+    number_of(at) = known;
   }
   return known;
+}
+
+// What stands below `parent` for a node of a thread's tree that is no graft.
+std::uint32_t MergedTree::below(std::uint32_t parent, Place place) {
+  const ThreadTree& tree = trees_[place.thread];
+  if (compiled_ == nullptr) return child_of(parent, frame(place.thread, tree.frame_of(place.node)));
+  const CompiledTitle title = title_of(tree, place.node);
+  if (title.of == CompiledTitle::Of::kProgram) {
+    if (const CompiledFrame* known = compiled_->program(title.program); known != nullptr)
+      return child_of(parent, frame(*known));
+  } else if (title.of == CompiledTitle::Of::kOperation) {
+    // What an operation runs (the body of a loop) has lines of its own: its place is below the program.
+    const ProgramAbove above = program_above(trees_, place.thread, place.node);
+    const CompiledParts* parts = above ? compiled_->operation(above.program, title.operation) : nullptr;
+    if (parts != nullptr) {
+      const std::uint32_t number = number_of({above.thread, above.node});  // it is above, so it is known by now
+      if (number != kUnknown && number != kOnTheWay) return parts_below(first_of(number), *parts);
+    }
+  }
+  return child_of(parent, frame(place.thread, tree.frame_of(place.node)));
+}
+
+std::uint32_t MergedTree::child_of(std::uint32_t parent, FrameId frame) {
+  if (parent < kShared) return raw(made(nodes_.child(NodeId{parent}, frame)));
+  Shares shares = shared_[parent - kShared];
+  for (Share& share : shares) share.node = made(nodes_.child(share.node, frame));
+  return add_shares(std::move(shares));
+}
+
+std::uint32_t MergedTree::parts_below(NodeId program, const CompiledParts& parts) {
+  Shares shares;
+  for (const CompiledPart& part : parts) {
+    NodeId node = program;
+    for (const CompiledFrame& each : part.frames) node = made(nodes_.child(node, frame(each)));
+    const auto same =
+        std::find_if(shares.begin(), shares.end(), [&](const Share& share) { return share.node == node; });
+    if (same == shares.end()) {
+      shares.push_back({node, part.millionths});
+    } else {
+      same->millionths += part.millionths;
+    }
+  }
+  if (shares.size() == 1) return raw(shares.front().node);
+  std::stable_sort(shares.begin(), shares.end(),
+                   [](const Share& a, const Share& b) { return a.millionths > b.millionths; });
+  return add_shares(std::move(shares));
+}
+
+std::uint32_t MergedTree::add_shares(Shares shares) {
+  shared_.push_back(std::move(shares));
+  return kShared + static_cast<std::uint32_t>(shared_.size() - 1);
+}
+
+FrameId MergedTree::frame(const CompiledFrame& given) {
+  FrameKey key;
+  key.kind = given.kind;
+  key.name = string(given.name);
+  key.module = string(given.module);
+  key.file = string(given.file);
+  key.detail = string(given.detail);
+  key.line = given.line;
+  return made(frames_.intern(key));
+}
+
+// Every node has all launches, and its share of what they took; the shares of all are the value.
+void MergedTree::share_out(std::uint32_t number, const MetricKey& metric, const MetricValues& values) {
+  if (number < kShared) return add(NodeId{number}, metric, values);
+  if (values.count == 0) return;  // its thread is just making it
+  const Shares& shares = shared_[number - kShared];
+  const Shared how = shared_how(metric.metric);
+  if (how == Shared::kOnce) return add(shares.front().node, metric, values);
+  std::uint64_t until = 0;
+  std::int64_t given = 0;
+  for (const Share& share : shares) {
+    MetricValues part = values;
+    if (how == Shared::kDivided) {
+      until += share.millionths;
+      const double of_one = static_cast<double>(share.millionths) / CompiledPart::kWhole;
+      const bool last = &share == &shares.back();
+      const std::int64_t reached =
+          last ? values.sum : scaled(values.sum, static_cast<double>(until) / CompiledPart::kWhole);
+      part.sum = reached - std::exchange(given, reached);
+      part.min = static_cast<std::int64_t>(std::floor(static_cast<double>(values.min) * of_one));
+      part.max = static_cast<std::int64_t>(std::ceil(static_cast<double>(values.max) * of_one));
+      // Never below that of equal values, which rounding the sum up may have made more.
+      const auto part_sum = static_cast<double>(part.sum);
+      part.sum_squares =
+          std::max(values.sum_squares * of_one * of_one, part_sum * part_sum / static_cast<double>(values.count));
+    }
+    add(share.node, metric, part);
+  }
+}
+
+// Where more is known of compiled programs than before, nodes that had titles have other places now. The old ones stay,
+// with nothing measured at them.
+void MergedTree::forget_places() {
+  const std::uint64_t version = compiled_ != nullptr ? compiled_->version() : 0;
+  if (std::exchange(compiled_version_, version) == version) return;
+  shared_.clear();
+  for (ThreadState& state : threads_) {
+    std::fill(state.nodes.begin(), state.nodes.end(), kUnknown);
+    state.nodes[0] = raw(state.root);
+  }
 }
 
 // The way has come back to itself through a graft that points below itself. That graft, the last one on the way, falls

@@ -216,3 +216,97 @@ TEST_CASE("A tree that serves thread after thread adds nothing to the file") {
   CHECK(tree.strings().size() == strings);
   CHECK(tree.frames().size() == frames);
 }
+
+namespace {
+
+constexpr std::string_view kProgram = "XlaModule:#hlo_module=jit_step,program_id=7#";
+NodeId phase(ThreadTree& tree, NodeId parent, std::string_view name) {
+  FrameKey key;
+  key.kind = FrameKind::kPhase;
+  key.name = tree.string(name);
+  return tree.child(parent, tree.frame(key));
+}
+CompiledFrame line_of(std::string name) { return {.kind = FrameKind::kPython, .name = std::move(name)}; }
+void explain(CompiledOperations* compiled) {
+  compiled->put_program(7, {.name = "jit(step)"});
+  compiled->put(7, "dot.1", {{{line_of("layer"), line_of("product")}, CompiledPart::kWhole}});
+  compiled->put(7, "fusion.2", {{{line_of("gelu")}, 250'000}, {{line_of("layer"), line_of("bias")}, 750'000}});
+}
+
+}  // namespace
+
+TEST_CASE("Lines stand for the titles of a compiled program, and share what an operation of several took") {
+  Fixture f;
+  ThreadTree& main = f.registry.create(1, "main");
+  const NodeId call = phase(main, Fixture::child(main, main.root(), "train"), kProgram);
+  const NodeId loop = phase(main, call, "Thunk:#hlo_op=while.9,unique_hlo_op_id=1#");
+  const NodeId product = Fixture::child(main, phase(main, loop, "Thunk:#hlo_op=dot.1,unique_hlo_op_id=2#"), "kernel");
+  const NodeId fused = Fixture::child(main, phase(main, call, "Thunk:#hlo_op=fusion.2,unique_hlo_op_id=3#"), "kernel");
+  main.add(product, MetricKind::kGpuTime, kCpuDevice, kNoStream, 100);
+  main.add(fused, MetricKind::kGpuTime, kCpuDevice, kNoStream, 101);
+  main.add(fused, MetricKind::kRegisters, kCpuDevice, kNoStream, 64);
+  CompiledOperations compiled;
+  explain(&compiled);
+  MergedTree tree(f.registry, &compiled);
+  tree.update("train.py", "{}");
+  CHECK(path(tree, tree.resolve(main.index(), product)) == "/main/train/jit(step)/layer/product/kernel");
+  const NodeId largest = tree.resolve(main.index(), fused);
+  CHECK(path(tree, largest) == "/main/train/jit(step)/layer/bias/kernel");
+  CHECK(sum(tree, largest) == 76 + 64);  // registers are the kernel's, whoever it is of
+  std::int64_t gpu_ns = 0;
+  std::uint64_t calls = 0;
+  for (std::uint32_t at = 0; at < tree.nodes().size(); ++at) {
+    tree.nodes().for_each_metric(NodeId{at}, [&](const MetricKey& key, const MetricValues& values) {
+      if (key.metric != MetricKind::kGpuTime) return;
+      gpu_ns += values.sum;
+      calls += values.count;
+      CHECK(values.min <= values.sum);
+      CHECK(values.sum <= values.max);
+    });
+  }
+  CHECK(gpu_ns == 201);
+  CHECK(calls == 3);
+  // what nobody has explained keeps its title
+  CHECK(path(tree, tree.resolve(main.index(), loop)).ends_with("/Thunk:#hlo_op=while.9,unique_hlo_op_id=1#"));
+}
+
+TEST_CASE("Kernels of a recorded graph stand on the lines that they are of, below the call that launched it") {
+  Fixture f;
+  ThreadTree& main = f.registry.create(1, "main");
+  ThreadTree& records = f.registry.create(2, "records");
+  const NodeId call = phase(main, Fixture::child(main, main.root(), "train"), kProgram);
+  const NodeId buffer = phase(main, call, "Thunk:#hlo_op=command_buffer_1#");
+  const NodeId recorded = phase(records, records.graft(main.index(), buffer), "captured at");
+  const NodeId again = phase(records, Fixture::child(records, recorded, "warm up"), kProgram);
+  const NodeId kernel = Fixture::child(records, phase(records, again, "Thunk:#hlo_op=dot.1#"), "kernel");
+  records.add(kernel, MetricKind::kGpuTime, kCpuDevice, kNoStream, 100);
+  CompiledOperations compiled;
+  explain(&compiled);
+  MergedTree tree(f.registry, &compiled);
+  tree.update("train.py", "{}");
+  CHECK(path(tree, tree.resolve(records.index(), kernel)) == "/main/train/jit(step)/layer/product/kernel");
+}
+
+TEST_CASE("What is explained later has its lines from then on, and its old place is left empty") {
+  Fixture f;
+  ThreadTree& main = f.registry.create(1, "main");
+  const NodeId call = phase(main, Fixture::child(main, main.root(), "train"), kProgram);
+  const NodeId kernel = Fixture::child(main, phase(main, call, "Thunk:#hlo_op=dot.1#"), "kernel");
+  main.add(kernel, MetricKind::kGpuTime, kCpuDevice, kNoStream, 100);
+  CompiledOperations compiled;
+  MergedTree tree(f.registry, &compiled);
+  tree.update("train.py", "{}");
+  const NodeId before = tree.resolve(main.index(), kernel);
+  CHECK(path(tree, before) == "/main/train/" + std::string(kProgram) + "/Thunk:#hlo_op=dot.1#/kernel");
+  CHECK(sum(tree, before) == 100);
+  explain(&compiled);
+  tree.update("train.py", "{}");
+  const NodeId after = tree.resolve(main.index(), kernel);
+  CHECK(path(tree, after) == "/main/train/jit(step)/layer/product/kernel");
+  CHECK(sum(tree, after) == 100);
+  CHECK(sum(tree, before) == 0);
+  const std::uint32_t nodes = tree.nodes().size();
+  tree.update("train.py", "{}");
+  CHECK(tree.resolve(main.index(), kernel) == after);
+  CHECK(tree.nodes().size() == nodes);
+}

@@ -158,7 +158,7 @@ std::string events_path(const std::string& segment_path) { return beside_segment
 // What stays from one segment to the next.
 struct SegmentWriter::Kept {
   Kept(const SegmentSources& sources, const std::string& written_to)
-      : trees(&sources.trees), path(written_to), tree(sources.trees) {}
+      : trees(&sources.trees), path(written_to), tree(sources.trees, sources.compiled) {}
   const TreeRegistry* trees;
   std::string path;
   MergedTree tree;

@@ -15,6 +15,7 @@
 
 #include "base/device_table.h"
 #include "base/losses.h"
+#include "cct/compiled_operations.h"
 #include "cct/memory_ledger.h"
 #include "cct/trace_event.h"
 #include "cct/tree_registry.h"
@@ -57,6 +58,7 @@ struct SegmentSources {
   const DeviceTable* devices = nullptr;
   std::span<const OpenPlace> open_places = {};
   const OwnCost* own_cost = nullptr;
+  const CompiledOperations* compiled = nullptr;
 };
 
 enum class WriteError : std::uint8_t {

@@ -247,7 +247,7 @@ Snapshot take_snapshot(MergedTree& tree, const SegmentSources& sources, WithEven
 }
 
 Snapshot take_snapshot(const SegmentSources& sources) {
-  MergedTree tree(sources.trees);
+  MergedTree tree(sources.trees, sources.compiled);
   return take_snapshot(tree, sources, WithEvents::kYes);
 }
 

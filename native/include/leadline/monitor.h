@@ -84,6 +84,8 @@ typedef enum leadline_region_flag {
   LEADLINE_REGION_FLAG_ENDS_STEP = 1u << 1, /* where it ends for the first time, a training step ends each time, unless
                                                the program tells its steps itself */
   LEADLINE_REGION_FLAG_DATA_WAIT = 1u << 2, /* its wall time outside operators is waiting for data */
+  LEADLINE_REGION_FLAG_INSIDE = 1u << 3,    /* opened by a library inside the call that a line makes, not by the line
+                                               for what follows it: it hangs below the line */
 } leadline_region_flag;
 
 typedef struct leadline_region_event {

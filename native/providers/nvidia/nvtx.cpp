@@ -57,7 +57,9 @@ const char* text_of(const char* text) noexcept { return text ? text : ""; }
 void* create(const char* name) noexcept {
   return contained([&] { return NvtxNames::instance().create_domain(name); });
 }
-const void* keep(const char* text) noexcept {
+const void* keep(const NvtxDomain& domain, const char* text) noexcept {
+  // XLA registers the source and the stack of every operation beside its title: tens of megabytes of a large program.
+  if (domain.of_xla && !is_title(text)) return "";
   return contained([&] { return NvtxNames::instance().register_string(text); });
 }
 void name_category(NvtxDomain& domain, std::uint32_t id, const char* name) noexcept {
@@ -94,8 +96,8 @@ void domain_category_a(void* d, std::uint32_t id, const char* name) noexcept {
 void domain_category_w(void* d, std::uint32_t id, const wchar_t* name) noexcept {
   name_category(domain_of(d), id, Message(name));
 }
-const void* register_a(void*, const char* text) noexcept { return keep(text_of(text)); }
-const void* register_w(void*, const wchar_t* text) noexcept { return keep(Message(text)); }
+const void* register_a(void* d, const char* text) noexcept { return keep(domain_of(d), text_of(text)); }
+const void* register_w(void* d, const wchar_t* text) noexcept { return keep(domain_of(d), Message(text)); }
 void* create_a(const char* name) noexcept { return create(text_of(name)); }
 void* create_w(const wchar_t* name) noexcept { return create(Message(name)); }
 void destroy(void*) noexcept {}  // ranges may still name it
@@ -141,8 +143,8 @@ void fill_core2(nvtx::FunctionSlot* slots, unsigned count) {
 
 }  // namespace
 
-void nvtx_start(const std::vector<std::string>& skipped_domains) {
-  NvtxNames::instance().skip(skipped_domains);
+void nvtx_start(const std::vector<std::string>& skipped_domains, const std::vector<std::string>& left_alone) {
+  NvtxNames::instance().skip(skipped_domains, left_alone);
   nvtx_active.store(true, std::memory_order_release);
 }
 
@@ -151,7 +153,7 @@ void nvtx_stop() { nvtx_active.store(false, std::memory_order_release); }
 NvtxStatus nvtx_status() {
   NvtxStatus status{initialised.load(), marks.load(), global().ranges.load(), {}};
   NvtxNames::instance().for_each_domain([&](const NvtxDomain& domain) {
-    status.domains.push_back({domain.name(), domain.ranges.load(), domain.skipped.load()});
+    status.domains.push_back({domain.name(), domain.ranges.load(), domain.skipped.load(), domain.titled.load()});
   });
   return status;
 }

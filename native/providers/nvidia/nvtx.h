@@ -14,8 +14,10 @@
 
 namespace leadline::nvidia {
 
-// From now on ranges become regions, but for those in `skipped_domains` (compared without case).
-void nvtx_start(const std::vector<std::string>& skipped_domains);
+// From now on ranges become regions, but for those in `skipped_domains` (compared without case). A library that asks
+// for a domain in `left_alone` finds no tool. Ranges of XLA that name a program or an operation of one become phases,
+// also where its domain is skipped: what they stand for is put in their place when a file is written.
+void nvtx_start(const std::vector<std::string>& skipped_domains, const std::vector<std::string>& left_alone = {});
 void nvtx_stop();
 
 struct NvtxStatus {
@@ -23,6 +25,7 @@ struct NvtxStatus {
     std::string name;
     std::uint64_t ranges = 0;
     bool skipped = false;
+    std::uint64_t titles = 0;  // of `ranges` those that named a program of XLA's or an operation of one
   };
   std::uint32_t initialised = 0;  // how many libraries found this tool
   std::uint64_t marks = 0;

@@ -27,18 +27,19 @@ NvtxNames::NvtxNames() {
                  [] { instance().mutex_.unlock(); });
 }
 
-bool NvtxNames::is_skipped(const std::string& name) const {
-  return std::any_of(skipped_.begin(), skipped_.end(),
-                     [&](const std::string& skip) { return strcasecmp(skip.c_str(), name.c_str()) == 0; });
+bool NvtxNames::is_among(const std::vector<std::string>& names, const std::string& name) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& each) { return strcasecmp(each.c_str(), name.c_str()) == 0; });
 }
 
 NvtxDomain* NvtxNames::create_domain(std::string name) {
   const std::lock_guard lock(mutex_);
   const auto known =
       std::find_if(domains_.begin(), domains_.end(), [&](const NvtxDomain* domain) { return domain->name() == name; });
+  if (is_among(left_alone_, name)) return nullptr;
   if (known != domains_.end()) return *known;  // a program that makes one again and again stays bounded
   auto domain = std::make_unique<NvtxDomain>(std::move(name));
-  domain->skipped = is_skipped(domain->name());
+  domain->skipped = is_among(skipped_, domain->name());
   domains_.push_back(domain.get());
   return domain.release();
 }
@@ -56,10 +57,14 @@ void NvtxNames::name_category(NvtxDomain& domain, std::uint32_t id, std::string 
   domain.categories_.store(new NvtxDomain::Category{id, std::move(name), rest}, std::memory_order_release);
 }
 
-void NvtxNames::skip(const std::vector<std::string>& names) {
+void NvtxNames::skip(const std::vector<std::string>& names, const std::vector<std::string>& left_alone) {
   const std::lock_guard lock(mutex_);
   skipped_ = names;
-  for (NvtxDomain* domain : domains_) domain->skipped = is_skipped(domain->name());
+  left_alone_ = left_alone;
+  for (NvtxDomain* domain : domains_) {
+    domain->skipped = is_among(names, domain->name()) || is_among(left_alone, domain->name());
+    domain->titles = !is_among(left_alone, domain->name());
+  }
 }
 
 bool NvtxNames::payload_varies(const NvtxDomain& domain, std::string_view range, std::uint64_t payload) noexcept {

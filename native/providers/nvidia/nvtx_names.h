@@ -18,14 +18,18 @@ namespace leadline::nvidia {
 
 class NvtxDomain {
  public:
-  explicit NvtxDomain(std::string name) : name_(std::move(name)) {}
+  explicit NvtxDomain(std::string name) : of_xla(name == "TSL"), name_(std::move(name)) {}
 
   const std::string& name() const noexcept { return name_; }
   // Empty where it has none.
   std::string_view category(std::uint32_t id) const noexcept;
 
+  // XLA's, whose titles of programs and operations are kept where the rest is skipped, while `titles`.
+  const bool of_xla;
+  std::atomic<bool> titles{true};
   std::atomic<bool> skipped{false};
   std::atomic<std::uint64_t> ranges{0};
+  std::atomic<std::uint64_t> titled{0};
 
  private:
   friend class NvtxNames;
@@ -42,13 +46,14 @@ class NvtxNames {
  public:
   static NvtxNames& instance();  // never destroyed
 
-  // These three may run out of memory, which they throw.
+  // These three may run out of memory, which they throw. nullptr for a domain that is left alone.
   NvtxDomain* create_domain(std::string name);
   const char* register_string(std::string text);
   void name_category(NvtxDomain& domain, std::uint32_t id, std::string name);
 
-  // Domains left out (compared without case), those to come included.
-  void skip(const std::vector<std::string>& names);
+  // Domains left out (compared without case), those to come included; and those that are to find no tool, so that their
+  // library does what it does without one.
+  void skip(const std::vector<std::string>& names, const std::vector<std::string>& left_alone);
   NvtxDomain& global() noexcept { return global_; }
   template <class See>
   void for_each_domain(See&& see) {
@@ -61,7 +66,7 @@ class NvtxNames {
 
  private:
   NvtxNames();
-  bool is_skipped(const std::string& name) const;
+  static bool is_among(const std::vector<std::string>& names, const std::string& name);
 
   // Open addressing; a name that finds no room counts as one that varies.
   static constexpr std::size_t kRanges = 1024;
@@ -77,6 +82,7 @@ class NvtxNames {
   NvtxDomain global_{""};
   std::vector<NvtxDomain*> domains_;
   std::vector<std::string> skipped_;
+  std::vector<std::string> left_alone_;
   std::set<std::string, std::less<>> strings_;  // its elements stay where they are
   std::array<Payloads, kRanges> payloads_{};
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <new>
+#include <string_view>
 #include <vector>
 
 #include "gpu/measure.h"
@@ -11,6 +12,14 @@
 namespace leadline::nvidia {
 
 std::atomic<bool> nvtx_active{false};
+
+namespace {
+bool names_program(std::string_view name) noexcept {
+  return name.starts_with("XlaModule:#") && name.find("program_id=") != std::string_view::npos;
+}
+}  // namespace
+
+bool is_title(std::string_view name) noexcept { return name.starts_with("Thunk:#") || names_program(name); }
 
 namespace {
 
@@ -71,6 +80,7 @@ struct Open {
   std::uint64_t id;  // 0: not shown
   bool started;      // by start, so no pop ends it
   bool ended;
+  bool title;  // of XLA's: a phase
 };
 
 struct ThreadRanges {
@@ -117,7 +127,7 @@ bool room_for_one(ThreadRanges& thread) noexcept try {
   return false;
 }
 
-void emit(leadline_phase phase, const char* name, const char* detail, std::uint64_t id) noexcept {
+void emit(leadline_phase phase, const char* name, const char* detail, std::uint64_t id, bool title) noexcept {
   leadline_event event{};
   event.domain = LEADLINE_DOMAIN_REGION;
   event.phase = phase;
@@ -125,7 +135,8 @@ void emit(leadline_phase phase, const char* name, const char* detail, std::uint6
   event.token = token_of(id);
   event.of.region.name = name;
   event.of.region.detail = detail;
-  event.of.region.kind = LEADLINE_REGION_USER;
+  event.of.region.kind = title ? LEADLINE_REGION_PHASE : LEADLINE_REGION_USER;
+  event.of.region.flags = title ? unsigned{LEADLINE_REGION_FLAG_INSIDE} : 0u;
   leadline_monitor_emit(&event);
 }
 
@@ -143,10 +154,10 @@ void close(ThreadRanges& thread, Place range) noexcept {
     count_unordered();
     return;
   }
-  if (shown(*range)) emit(LEADLINE_END, "", nullptr, range->id);
+  if (shown(*range)) emit(LEADLINE_END, "", nullptr, range->id, range->title);
   thread.open.erase(range);
   while (!thread.open.empty() && thread.open.back().ended) {
-    emit(LEADLINE_END, "", nullptr, thread.open.back().id);
+    emit(LEADLINE_END, "", nullptr, thread.open.back().id, thread.open.back().title);
     thread.open.pop_back();
   }
 }
@@ -162,13 +173,27 @@ void close_those_ended_elsewhere(ThreadRanges& thread) noexcept {
   inboxes[thread.number].empty([&](std::uint64_t id) { close(thread, id); });
 }
 
-// 0 when nothing is shown for it.
-std::uint64_t begin(ThreadRanges& thread, NvtxDomain& domain, const char* name,
-                    const nvtx::EventAttributes* a) noexcept {
+// Whether a program with a number is running on the thread: operations of what XLA tries out have no lines.
+bool in_program(const ThreadRanges& thread) noexcept {
+  return std::any_of(thread.open.begin(), thread.open.end(), [](const Open& open) { return open.title; });
+}
+
+// Without an id when nothing is shown for it.
+Open begin(ThreadRanges& thread, NvtxDomain& domain, const char* name, const nvtx::EventAttributes* a) noexcept {
+  Open open{&domain, 0, false, false, false};
   domain.ranges.fetch_add(1, std::memory_order_relaxed);
-  if (!nvtx_active.load(std::memory_order_acquire) || domain.skipped.load(std::memory_order_relaxed)) return 0;
-  close_those_ended_elsewhere(thread);
   const char* shown = name && *name ? name : "(unnamed range)";
+  open.title = domain.of_xla && domain.titles.load(std::memory_order_relaxed) && is_title(shown) &&
+               (names_program(shown) || in_program(thread));
+  if (!nvtx_active.load(std::memory_order_acquire)) return open;
+  if (!open.title && domain.skipped.load(std::memory_order_relaxed)) return open;
+  close_those_ended_elsewhere(thread);
+  open.id = new_id(thread.number);
+  if (open.title) {
+    domain.titled.fetch_add(1, std::memory_order_relaxed);
+    emit(LEADLINE_BEGIN, shown, nullptr, open.id, true);
+    return open;
+  }
   bool varies = false;
   std::string_view category;
   if (a) {
@@ -178,9 +203,8 @@ std::uint64_t begin(ThreadRanges& thread, NvtxDomain& domain, const char* name,
   }
   RangeDetail detail;
   append_detail(&detail, domain.name(), category, a, varies);
-  const std::uint64_t id = new_id(thread.number);
-  emit(LEADLINE_BEGIN, shown, detail.empty() ? nullptr : detail.c_str(), id);
-  return id;
+  emit(LEADLINE_BEGIN, shown, detail.empty() ? nullptr : detail.c_str(), open.id, false);
+  return open;
 }
 
 int level(const ThreadRanges& thread, const NvtxDomain& domain) noexcept {
@@ -200,8 +224,7 @@ void ranges_after_fork() noexcept {
 int range_push(NvtxDomain& domain, const char* name, const nvtx::EventAttributes* attributes) noexcept {
   ThreadRanges* thread = ranges_of_thread();
   if (!thread || !room_for_one(*thread)) return -1;
-  const std::uint64_t id = begin(*thread, domain, name, attributes);
-  thread->open.push_back({&domain, id, false, false});
+  thread->open.push_back(begin(*thread, domain, name, attributes));
   return level(*thread, domain) - 1;
 }
 
@@ -220,9 +243,10 @@ int range_pop(NvtxDomain& domain) noexcept {
 std::uint64_t range_start(NvtxDomain& domain, const char* name, const nvtx::EventAttributes* attributes) noexcept {
   ThreadRanges* thread = ranges_of_thread();
   if (!thread || !room_for_one(*thread)) return 0;
-  const std::uint64_t id = begin(*thread, domain, name, attributes);
-  if (id != 0) thread->open.push_back({&domain, id, true, false});
-  return id;
+  Open open = begin(*thread, domain, name, attributes);
+  open.started = true;
+  if (open.id != 0) thread->open.push_back(open);
+  return open.id;
 }
 
 void range_end(std::uint64_t id) noexcept {

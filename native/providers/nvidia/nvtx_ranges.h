@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string_view>
 
 #include "providers/nvidia/nvtx_abi.h"
 #include "providers/nvidia/nvtx_names.h"
@@ -14,6 +15,10 @@ namespace leadline::nvidia {
 
 // While false, ranges are matched and counted but not shown.
 extern std::atomic<bool> nvtx_active;
+
+// Whether XLA names a program by its number, or one of its operations. Programs without a number are those that it
+// tries out while it compiles.
+bool is_title(std::string_view name) noexcept;
 
 // The results are NVTX's: the level of a range in its domain, from 0, or -1; an id for range_end, 0 for none.
 int range_push(NvtxDomain& domain, const char* name, const nvtx::EventAttributes* attributes) noexcept;

@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "gpu/measure.h"
 #include "providers/nvidia/nvtx.h"
 #include "testing/failing_allocator.h"
 #include "testing/forked_child.h"
@@ -207,6 +208,52 @@ TEST_CASE("a range that another thread ends is closed by its own thread, in orde
   nvtx.end(first);  // twice
   nvtx.end(0);
   CHECK(TestMonitor::losses()["range_unordered"] == 1);
+}
+
+TEST_CASE(
+    "XLA's titles of programs and operations are phases inside the call, where the rest of its domain is skipped") {
+  const Nvtx nvtx;
+  nvidia::nvtx_start({"TSL"});
+  void* domain = nvtx.domain("TSL");
+  REQUIRE(domain != nullptr);
+  EventAttributes a{};
+  a.message_type = nvidia::nvtx::MessageType::kRegistered;
+  const auto push = [&](const char* text) {
+    a.message.registered = nvtx.keep(domain, text);
+    return nvtx.push_in(domain, &a);
+  };
+  CHECK(std::string(static_cast<const char*>(nvtx.keep(domain, "dot.1 = f32[] add(a, b)"))).empty());
+  const std::uint64_t before = nvidia::nvtx_status().domains.back().titles;
+  {
+    const Region line("line");
+    a.message_type = nvidia::nvtx::MessageType::kAscii;
+    a.message.ascii = "XlaPass:#name=cse,module=jit_step,program_id=7#";
+    CHECK(nvtx.push_in(domain, &a) == 0);
+    a.message_type = nvidia::nvtx::MessageType::kRegistered;
+    CHECK(push("XlaModule:#hlo_module=gemm_fusion_dot.85#") == 1);
+    CHECK(push("Thunk:#hlo_op=tried.out#") == 2);  // of no program with a number
+    CHECK(nvtx.pop_in(domain) == 2);
+    CHECK(push("XlaModule:#hlo_module=jit_step,program_id=7#") == 2);
+    CHECK(push("Thunk:#name=jit(step)/add,hlo_op=add.1,unique_hlo_op_id=3#") == 3);
+    gpu::emit_measure(leadline_monitor_context(), MetricKind::kCopyBytes, 1, 0, 0);
+    for (int left = 3; left >= 0; --left) CHECK(nvtx.pop_in(domain) == left);
+  }
+  const std::string folded = TestMonitor::folded();
+  CHECK(
+      folded.find("line;XlaModule:#hlo_module=jit_step,program_id=7#;Thunk:#name=jit(step)/add,hlo_op=add.1,unique_") !=
+      std::string::npos);
+  CHECK(folded.find("XlaPass") == std::string::npos);
+  CHECK(folded.find("gemm_fusion") == std::string::npos);
+  CHECK(folded.find("tried.out") == std::string::npos);
+  CHECK(nvidia::nvtx_status().domains.back().titles == before + 2);
+  CHECK(TestMonitor::losses()["range_unordered"] == 0);
+  nvidia::nvtx_start({}, {"tsl"});
+  CHECK(nvtx.domain("TSL") == nullptr);  // so that XLA annotates for its own profiler
+  a.message_type = nvidia::nvtx::MessageType::kAscii;
+  a.message.ascii = "Thunk:#hlo_op=left.alone#";
+  CHECK(nvtx.push_in(domain, &a) == 0);
+  CHECK(nvtx.pop_in(domain) == 0);
+  CHECK(TestMonitor::folded().find("left.alone") == std::string::npos);
 }
 
 }  // namespace leadline::testing

@@ -103,7 +103,8 @@ class Options:
     follow: bool = True
     """Measure child processes too; they end in the same file."""
     nvtx: str = ""
-    """NVTX domains of libraries to show as well, such as `NCCL,cuDNN`, or `all`; the program's own always show."""
+    """NVTX domains of libraries to show as well, such as `NCCL,cuDNN`, or `all`; the program's own always show. With a
+    minus in front one that is to find no tool: `-TSL`, XLA's, which else names the operations of compiled programs."""
     trace: TraceWindow | None = None
     """Keep single events during this window, for timelines; None keeps only the calling context tree."""
     kernel: str = ""

@@ -54,7 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shapes", action="store_true", help="keep the shapes and types of operator inputs")
     parser.add_argument("--no-memory", action="store_true", help="do not book tensor memory")
     parser.add_argument(
-        "--nvtx", default="", metavar="DOMAINS", help="show libraries' NVTX ranges too: NCCL,cuDNN,... or all"
+        "--nvtx",
+        default="",
+        metavar="DOMAINS",
+        help="show libraries' NVTX ranges too: NCCL,cuDNN,... or all; --nvtx=-TSL leaves XLA's alone",
     )
     parser.add_argument(
         "--trace",

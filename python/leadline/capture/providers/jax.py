@@ -21,6 +21,7 @@ from leadline.capture.providers.jax_booking import Booking
 from leadline.capture.providers.jax_compile import Compiling
 from leadline.capture.providers.jax_habits import Habits
 from leadline.capture.providers.jax_memory import LiveArrays
+from leadline.capture.providers.jax_operations import Operations, TitlesNative
 from leadline.capture.providers.jax_plugins import Plugins
 from leadline.capture.providers.jax_programs import Programs
 from leadline.capture.providers.jax_runs import Key, Runs, RunsNative
@@ -32,7 +33,7 @@ _FEW_FRAMES = 10
 """What releases up to 0.9 keep of a stack by themselves; only less is worth a sentence."""
 
 
-class JaxNative(RunsNative, Protocol):
+class JaxNative(RunsNative, TitlesNative, Protocol):
     """What this provider alone needs of the native module."""
 
     def hide_folder(self, folder: str) -> None: ...
@@ -58,6 +59,7 @@ class JaxProvider:
         trace = (native.trace_is_open, self._traced) if options.trace is not None else None
         self._windows = Windows(self._programs, self._loss, lambda: jax_devices.measured_by(native), trace)
         self._booking = Booking(native, self._programs, self._windows)
+        self._operations = Operations(native, self._programs)
         self._compiling = Compiling(native, self._programs, self._loss)
         self._memory = LiveArrays(native, self._loss) if options.memory else None
         self._yielding = Yielding(self._windows)
@@ -93,7 +95,11 @@ class JaxProvider:
         jax = sys.modules.get("jax")
         if jax is not None:
             self._say_what_is_off(jax)
-        untimed = self._booking.book(runs.counts, last=True)
+        self._contained(self._operations.explain)
+        heard = self._operations.heard()
+        untimed = self._booking.book(runs.counts, last=True, heard=heard)
+        if self._windows.off_quietly and not heard:
+            self._loss(self._windows.off)
         if untimed and not self._windows.off:
             self._loss(f"{untimed:,} runs of compiled programs are counted only: no run of them was timed.")
         self._say_what_is_stale()
@@ -110,7 +116,7 @@ class JaxProvider:
         }
         self._status["runs"] = every = sum(runs.counts.values())
         self._status["timed_runs"] = timed = sum(one.runs for one in self._windows.timed.values())
-        if timed < every:
+        if timed < every and not self._windows.off_quietly:
             self._status["estimated"] = (
                 f"Times of compiled programs are estimates from {timed:,} timed runs of {every:,}; counts are exact."
             )
@@ -250,6 +256,8 @@ class JaxProvider:
                 self._booking.book(self._runs.counts, last=False)
             if self._memory is not None:
                 self._memory.look()
+            if self._windows.off_quietly:
+                self._operations.look()
         except Exception as error:
             self._loss(f"A run of a compiled program could not be followed ({error!r}).")
         return self._windows.is_settled(key[1])

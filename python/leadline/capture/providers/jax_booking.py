@@ -7,6 +7,8 @@ with the operations made from them. A place and function appear when they have b
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from leadline.capture.native import Native
@@ -36,10 +38,11 @@ class Booking:
         self._first_runs: dict[tuple[Key, int], int] = {}
         """Runs of programs that were put in as the first run that was timed."""
 
-    def book(self, counts: dict[Key, int], *, last: bool) -> int:
-        """Put in all runs that are new; `last`: also those of functions that were never timed. Returns how many of
-        those there are."""
+    def book(self, counts: dict[Key, int], *, last: bool, heard: Mapping[str, int] = MappingProxyType({})) -> int:
+        """Put in all runs that are new; `last`: also those of functions that were never timed, less the runs that were
+        `heard`, by the names of programs, which stand in the tree already. Returns how many of those there are."""
         untimed = 0
+        known = dict(heard)
         for key, count in list(counts.items()):
             new = count - self._runs.get(key, 0)
             if new <= 0:
@@ -49,10 +52,13 @@ class Booking:
                 continue
             if mix:
                 self._runs[key] = count - self._left_after_booking(key, new, mix, last=last)
-            else:
-                self._runs[key] = count
-                untimed += new
-                self._book_untimed(key, new)
+                continue
+            self._runs[key] = count
+            stand = min(new, known.get(key[1], 0))
+            known[key[1]] = known.get(key[1], 0) - stand
+            if new > stand:
+                untimed += new - stand
+                self._book_untimed(key, new - stand)
         return untimed
 
     def _mix(self, key: Key) -> dict[int, int]:

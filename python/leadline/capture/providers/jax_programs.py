@@ -80,6 +80,8 @@ class Programs:
         self._known: dict[int, Compiled] = {}
         self._latest: dict[str, list[tuple[str, str]]] = {}
         self._missing: set[int] = set()
+        self._unnumbered: dict[tuple[Any, ...], Compiled] = {}
+        """Those of plug-ins, which give a program another number whenever it is read, by what they are."""
         self._at_hand: dict[int, int] = {}
         """Bytes of the programs that are held, the one read first in front."""
         self.large: set[str] = set()
@@ -122,6 +124,10 @@ class Programs:
             else:
                 self._known[number] = found
         return found
+
+    def named(self, name: str) -> list[Compiled]:
+        """Programs of plug-ins with that name, in the order of compiling: which number their runs have is not known."""
+        return [one for one in self._unnumbered.values() if one.name == name]
 
     def name(self, number: int) -> str:
         """Of the program of that number; empty where it is not known."""
@@ -169,6 +175,9 @@ class Programs:
             self._loss(f"A compiled program could not be read, so its operations have no lines ({error}).")
             return None
         known = self._known.get(program.id)
+        signature = (program.name, tuple(program.parameters), program.instructions, tuple(program.entry))
+        if known is None and not _numbered(executable):
+            known = self._unnumbered.get(signature)
         if known is not None:
             if known.program is None:
                 self._hold(known, program, len(read))
@@ -187,6 +196,8 @@ class Programs:
             held_at_peak(program, assignment),
         )
         self._known[program.id] = compiled
+        if not _numbered(executable):
+            self._unnumbered[signature] = compiled
         self._hold(compiled, program, len(read))
         if len(program.entry) >= _LARGE:
             self.large.add(program.name)
@@ -200,6 +211,14 @@ class Programs:
             oldest = next(iter(self._at_hand))
             del self._at_hand[oldest]
             self._known[oldest].program = None
+
+
+def _numbered(executable: Any) -> bool:
+    """Whether a program says the number that its runs have: one behind a plug-in's table of functions does not."""
+    try:
+        return str(executable.local_devices()[0].platform) == "cpu"
+    except Exception:  # of a client that does not tell
+        return True
 
 
 def _lines_of(compiled: Compiled, *, of_all: bool = True) -> set[tuple[str, str, int]]:

@@ -205,9 +205,11 @@ class Windows(ProfilerWindows):
             return "This jaxlib has no profiler that is known here, so operations have counts and no times."
         vendor = self._measured_by() if any(True for _ in jax_devices.others()) else ""
         if vendor:
+            self.off_quietly = True  # XLA may tell which operations its kernels are of
             return (
-                f"Kernels are measured by the {vendor} provider, on the lines that call programs; XLA's profiler wants "
-                "the same library of the vendor's, so operations inside of programs have counts and no times."
+                f"Kernels are measured by the {vendor} provider, on the lines that call programs, and XLA did not say "
+                "which operations inside of them launched them; it does on NVIDIA GPUs where the program is started "
+                "with `leadline run`, and not with `--nvtx=-TSL`."
             )
         return ""
 

@@ -108,7 +108,7 @@ class NvidiaProvider(GpuProvider):
         if not injected:
             return
         if Path(injected).name == INJECT_LIBRARY:
-            self._native.nvtx_start(skipped_domains(self._options.nvtx))
+            self._native.nvtx_start(skipped_domains(self._options.nvtx), left_alone(self._options.nvtx))
             self._nvtx_hook.install()
         else:
             sentence = f"NVTX ranges are not seen because {NVTX_VARIABLE} names another tool ({injected}); unset it."
@@ -159,6 +159,12 @@ def skipped_domains(shown: str) -> list[str]:
     """NVTX domains left out when those in `shown` (comma-separated, any case; `all` for every one) are to be seen."""
     names = {name.strip().lower() for name in shown.split(",")}
     return [] if "all" in names else [domain for domain in SKIPPED_DOMAINS if domain.lower() not in names]
+
+
+def left_alone(shown: str) -> list[str]:
+    """NVTX domains that are to find no tool: those with a minus in front, such as `-TSL`."""
+    names = [name.strip() for name in shown.split(",")]
+    return [name.removeprefix("-") for name in names if name.startswith("-")]
 
 
 def create(native: Native, options: Options, changed: Callable[[], None]) -> NvidiaProvider:

@@ -62,6 +62,8 @@ class ProfilerWindows:
         self._for_first_run = False
         self.off = ""
         """Why there are no windows; empty while there are."""
+        self.off_quietly = False
+        """Whether it depends on what comes if that is a loss, so that whoever made these windows says it."""
         self.count = 0
         self.given_up = 0
         """Windows that recorded more than may be held."""
@@ -202,7 +204,7 @@ class ProfilerWindows:
             self.off = (
                 f"{self.PROFILER}'s profiler could not be used, so operations have counts and no times ({error})."
             )
-        if self.off:
+        if self.off and not self.off_quietly:
             self._loss(self.off)
         self._for_first_run = first_run
         self._opened_s = time.monotonic()
