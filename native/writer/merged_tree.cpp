@@ -228,31 +228,46 @@ FrameId MergedTree::frame(const CompiledFrame& given) {
   return made(frames_.intern(key));
 }
 
-// Every node has all launches, and its share of what they took; the shares of all are the value.
+// Launches are divided in proportion where there are many, so that those of all nodes are the launches there were, and
+// each node has the time of its own. Few cannot be divided: then every node has all of them, with its share of each.
 void MergedTree::share_out(std::uint32_t number, const MetricKey& metric, const MetricValues& values) {
   if (number < kShared) return add(NodeId{number}, metric, values);
   if (values.count == 0) return;  // its thread is just making it
   const Shares& shares = shared_[number - kShared];
   const Shared how = shared_how(metric.metric);
   if (how == Shared::kOnce) return add(shares.front().node, metric, values);
+  constexpr std::uint64_t kMany = 100;
+  const bool many = values.count >= kMany;
+  const auto whole = static_cast<double>(values.count);
   std::uint64_t until = 0;
+  std::uint64_t counted = 0;
   std::int64_t given = 0;
   for (const Share& share : shares) {
     MetricValues part = values;
-    if (how == Shared::kDivided) {
-      until += share.millionths;
+    until += share.millionths;
+    const bool last = &share == &shares.back();
+    double reached = last ? 1.0 : static_cast<double>(until) / CompiledPart::kWhole;
+    if (many) {
+      const auto reached_count = last ? values.count : static_cast<std::uint64_t>(std::llround(whole * reached));
+      part.count = reached_count - std::exchange(counted, reached_count);
+      if (part.count == 0) continue;
+      reached = static_cast<double>(reached_count) / whole;
+      const double of_all = static_cast<double>(part.count) / whole;
+      part.sum_squares = values.sum_squares * of_all;
+    }
+    if (many || how == Shared::kDivided) {
+      const std::int64_t reached_sum = last ? values.sum : scaled(values.sum, reached);
+      part.sum = reached_sum - std::exchange(given, reached_sum);
+    }
+    if (!many && how == Shared::kDivided) {
       const double of_one = static_cast<double>(share.millionths) / CompiledPart::kWhole;
-      const bool last = &share == &shares.back();
-      const std::int64_t reached =
-          last ? values.sum : scaled(values.sum, static_cast<double>(until) / CompiledPart::kWhole);
-      part.sum = reached - std::exchange(given, reached);
       part.min = static_cast<std::int64_t>(std::floor(static_cast<double>(values.min) * of_one));
       part.max = static_cast<std::int64_t>(std::ceil(static_cast<double>(values.max) * of_one));
-      // Never below that of equal values, which rounding the sum up may have made more.
-      const auto part_sum = static_cast<double>(part.sum);
-      part.sum_squares =
-          std::max(values.sum_squares * of_one * of_one, part_sum * part_sum / static_cast<double>(values.count));
+      part.sum_squares = values.sum_squares * of_one * of_one;
     }
+    // Never below that of equal values, which rounding the sum up may have made more.
+    const auto part_sum = static_cast<double>(part.sum);
+    part.sum_squares = std::max(part.sum_squares, part_sum * part_sum / static_cast<double>(part.count));
     add(share.node, metric, part);
   }
 }

@@ -310,3 +310,39 @@ TEST_CASE("What is explained later has its lines from then on, and its old place
   CHECK(tree.resolve(main.index(), kernel) == after);
   CHECK(tree.nodes().size() == nodes);
 }
+
+TEST_CASE("Many launches of a kernel of several operations are divided among these, and add up to what there were") {
+  Fixture f;
+  ThreadTree& main = f.registry.create(1, "main");
+  const NodeId call = phase(main, Fixture::child(main, main.root(), "train"), kProgram);
+  const NodeId fused = Fixture::child(main, phase(main, call, "Thunk:#hlo_op=fusion.2,unique_hlo_op_id=3#"), "kernel");
+  constexpr std::uint64_t kLaunches = 1003;
+  for (std::uint64_t i = 0; i < kLaunches; ++i) {
+    main.add(fused, MetricKind::kGpuTime, kCpuDevice, kNoStream, 100 + static_cast<std::int64_t>(i % 7));
+    main.add(fused, MetricKind::kRegisters, kCpuDevice, kNoStream, 64);
+  }
+  CompiledOperations compiled;
+  explain(&compiled);
+  MergedTree tree(f.registry, &compiled);
+  tree.update("train.py", "{}");
+  std::uint64_t launches[2] = {0, 0};
+  std::int64_t sums[2] = {0, 0};
+  for (std::uint32_t at = 0; at < tree.nodes().size(); ++at) {
+    tree.nodes().for_each_metric(NodeId{at}, [&](const MetricKey& key, const MetricValues& values) {
+      const bool time = key.metric == MetricKind::kGpuTime;
+      launches[time ? 0 : 1] += values.count;
+      sums[time ? 0 : 1] += values.sum;
+      const auto count = static_cast<std::int64_t>(values.count);
+      CHECK(values.min * count <= values.sum);
+      CHECK(values.sum <= values.max * count);
+      CHECK(values.max <= 106);
+      if (time) CHECK((values.count == 752 || values.count == 251));
+    });
+  }
+  CHECK(launches[0] == kLaunches);
+  CHECK(launches[1] == kLaunches);
+  CHECK(sums[1] == 64 * static_cast<std::int64_t>(kLaunches));
+  std::int64_t whole = 0;
+  for (std::uint64_t i = 0; i < kLaunches; ++i) whole += 100 + static_cast<std::int64_t>(i % 7);
+  CHECK(sums[0] == whole);
+}
