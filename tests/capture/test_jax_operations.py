@@ -20,14 +20,15 @@ class Compiled:
 
 
 class Programs:
-    def __init__(self, *compiled: Compiled) -> None:
+    def __init__(self, *compiled: Compiled, numbered: dict[int, Compiled] | None = None) -> None:
         self.compiled = compiled
+        self.numbered = numbered or {}
 
     def named(self, name: str) -> list[Compiled]:
         return [one for one in self.compiled if one.name == name]
 
-    def get(self, number: int, name: str = "") -> None:
-        return None
+    def get(self, number: int, name: str = "") -> Compiled | None:
+        return self.numbered.get(number)
 
 
 class Native:
@@ -79,6 +80,14 @@ def test_what_no_program_tells_is_named_by_its_title() -> None:
     assert native.programs == {9: "jit(step)"}
     assert native.names == {(9, "gemm_fusion_dot.66"): "gemm_fusion_dot", (9, "command_buffer_104"): "command buffer"}
     assert operations.heard() == {"jit(step)": 5}
+
+
+def test_a_program_of_another_name_does_not_stand_for_one_of_its_number() -> None:
+    native = Native((1, "", "jit_multiply"), (1, "mul.1", ""), (2, "", "jit_step"), (2, "dot.1", ""))
+    programs = Programs(numbered={1: Compiled("jit_step", 10), 2: Compiled("jit_step", 20)})
+    Operations(native, programs).explain()  # type: ignore[arg-type]
+    assert native.programs == {1: "jit(multiply)", 2: "jit(step)"}
+    assert native.lines == {(1, "mul.1"): 0, (2, "dot.1"): 20}
 
 
 @pytest.mark.parametrize("shares", [[1.0], [0.5, 0.5], [1 / 3] * 3, [0.0, 1.0], [2.0, 6.0], [1e-9] * 7])

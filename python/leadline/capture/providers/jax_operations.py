@@ -81,7 +81,10 @@ class Operations:
         name = self._names.get(number, "")
         found = self._programs.named(name)
         if not found:
-            return self._programs.get(number, name)
+            numbered = self._programs.get(number, name)  # which reads what was compiled before measuring began
+            found = self._programs.named(name)
+            if not found:  # the number of one behind a plug-in may be any other's
+                return numbered if numbered is not None and numbered.name == name else None
         numbers = sorted(each for each, named in self._names.items() if named == name)
         return found[numbers.index(number)] if len(numbers) == len(found) else found[-1]
 
