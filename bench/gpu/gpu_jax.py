@@ -69,8 +69,8 @@ def page(found: dict[str, Any]) -> str:
     lines = [
         f"# JAX {found['jax']} on {found['device']}",
         "",
-        f"By `bench/gpu/gpu_jax.py`, {found['date']}: a transformer of four layers in a scan, whose step is graphs of CUDA",
-        "(command buffers) of small kernels.",
+        f"By `bench/gpu/gpu_jax.py`, {found['date']}: a transformer of four layers in a scan, whose step is graphs of",
+        "CUDA (command buffers) of small kernels.",
         "",
         "| | |",
         "|---|---|",

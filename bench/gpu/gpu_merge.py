@@ -2,8 +2,9 @@
 
     python bench/gpu/gpu_merge.py NAME DATE RUN...     writes bench/results/NAME.md and .json
 
-RUN is a folder: results.json of check.sh where it is there, and what `python -m gpu_checks CHECK FOLDER` left, one
-CHECK.json each. A check of which a folder has only an empty log was ended before it was done.
+RUN is a folder: results.json of check.sh where it is there, what `python -m gpu_checks CHECK FOLDER` left, one
+CHECK.json each, and `gpu_cost`'s cost.json. A check of which a folder has only an empty log was ended before it was
+done.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ def merge(runs: Iterable[Path]) -> dict[str, Any]:
         path = folder / "results.json"
         if path.exists():
             merged["machine"] |= json.loads(path.read_text())["machine"]
+        if (cost := folder / "cost.json").exists():
+            merged["cost"] = json.loads(cost.read_text())
         for name, result in read(folder).items():
             merged["correctness"][name] = {"run": number, **result}
     merged["correctness"] = {name: merged["correctness"][name] for name in CHECKS if name in merged["correctness"]}

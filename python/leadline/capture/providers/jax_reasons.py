@@ -181,6 +181,7 @@ def _sort(leaf: _Leaf) -> str:
     return leaf.kind.partition("[")[0]
 
 
+_WEAK = {True: "of a Python number (weak type)", False: "of an array"}
 _Way = tuple[str, Callable[[_Leaf, _Leaf], bool], Callable[[_Leaf, _Leaf], str]]
 _WAYS: tuple[_Way, ...] = (
     (
@@ -202,4 +203,3 @@ _WAYS: tuple[_Way, ...] = (
     ),
     ("static", lambda was, now: was.value != now.value, lambda was, now: f"{now.name}: {now.value}, was {was.value}"),
 )
-_WEAK = {True: "of a Python number (weak type)", False: "of an array"}
