@@ -66,8 +66,8 @@ class Session {
   ProviderStatus stop_provider(const std::string& name);
   // What is known of a device; nothing while no session measures.
   void describe_device(DeviceDescription device);
-  // What stands for the titles of a compiler's programs and operations (see CompiledOperations), and which of those that
-  // ran nobody has explained yet. Both throw std::bad_alloc; nothing while no session measures.
+  // What stands for the titles of a compiler's programs and operations (see CompiledOperations), and which of those
+  // that ran nobody has explained yet. Both throw std::bad_alloc; nothing while no session measures.
   void explain_program(std::uint64_t program, CompiledFrame frame);
   void explain_operation(std::uint64_t program, std::string operation, const CompiledParts& parts);
   std::set<UnknownOperation> unexplained_operations() const;
