@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <utility>
 
 using namespace leadline;
 
@@ -13,6 +14,12 @@ NodeId child(ThreadTree& tree, NodeId parent, std::string_view name, FrameKind k
   key.kind = kind;
   key.name = tree.string(name);
   return tree.child(parent, tree.frame(key));
+}
+
+CompiledFrame operation(std::string name) {
+  CompiledFrame frame;
+  frame.name = std::move(name);
+  return frame;
 }
 
 // As XLA writes them.
@@ -46,11 +53,11 @@ TEST_CASE("What is no title, or one without a number, is nothing") {
 TEST_CASE("What was said of a program and its operations first stays, and each new word is another version") {
   CompiledOperations known;
   const std::uint64_t before = known.version();
-  known.put_program(7, {.name = "jit(step)"});
-  known.put(7, "dot.1", {{{{.name = "dot_general"}}, CompiledPart::kWhole}});
+  known.put_program(7, operation("jit(step)"));
+  known.put(7, "dot.1", {{{operation("dot_general")}, CompiledPart::kWhole}});
   CHECK(known.version() == before + 2);
-  known.put_program(7, {.name = "jit(other)"});
-  known.put(7, "dot.1", {{{{.name = "other"}}, CompiledPart::kWhole}});
+  known.put_program(7, operation("jit(other)"));
+  known.put(7, "dot.1", {{{operation("other")}, CompiledPart::kWhole}});
   known.put(7, "dot.2", {});
   CHECK(known.version() == before + 2);
   REQUIRE(known.program(7) != nullptr);
@@ -98,8 +105,8 @@ TEST_CASE("What ran unexplained is told once for each program and operation, and
   REQUIRE(unknown.size() == 2);
   CHECK(*unknown.begin() == UnknownOperation{12597, "", "jit_step"});
   CHECK(*unknown.rbegin() == UnknownOperation{12597, "gemm_fusion_dot.66", ""});
-  known.put_program(12597, {.name = "jit(step)"});
-  known.put(12597, "gemm_fusion_dot.66", {{{{.name = "dot_general"}}, CompiledPart::kWhole}});
+  known.put_program(12597, operation("jit(step)"));
+  known.put(12597, "gemm_fusion_dot.66", {{{operation("dot_general")}, CompiledPart::kWhole}});
   CHECK(unknown_operations(trees, known).empty());
   CHECK(titled_runs(trees) == std::map<std::uint64_t, std::uint64_t>{{12597, 2}});
 }

@@ -226,9 +226,15 @@ NodeId phase(ThreadTree& tree, NodeId parent, std::string_view name) {
   key.name = tree.string(name);
   return tree.child(parent, tree.frame(key));
 }
-CompiledFrame line_of(std::string name) { return {.kind = FrameKind::kPython, .name = std::move(name)}; }
+CompiledFrame frame_of(FrameKind kind, std::string name) {
+  CompiledFrame frame;
+  frame.kind = kind;
+  frame.name = std::move(name);
+  return frame;
+}
+CompiledFrame line_of(std::string name) { return frame_of(FrameKind::kPython, std::move(name)); }
 void explain(CompiledOperations* compiled) {
-  compiled->put_program(7, {.name = "jit(step)"});
+  compiled->put_program(7, frame_of(FrameKind::kOperator, "jit(step)"));
   compiled->put(7, "dot.1", {{{line_of("layer"), line_of("product")}, CompiledPart::kWhole}});
   compiled->put(7, "fusion.2", {{{line_of("gelu")}, 250'000}, {{line_of("layer"), line_of("bias")}, 750'000}});
 }
