@@ -59,7 +59,7 @@ void* create(const char* name) noexcept {
 }
 const void* keep(const NvtxDomain& domain, const char* text) noexcept {
   // XLA registers the source and the stack of every operation beside its title: tens of megabytes of a large program.
-  if (domain.of_xla && !is_title(text)) return "";
+  if (domain.of_xla && domain.skipped.load(std::memory_order_relaxed) && !is_title(text)) return "";
   return contained([&] { return NvtxNames::instance().register_string(text); });
 }
 void name_category(NvtxDomain& domain, std::uint32_t id, const char* name) noexcept {

@@ -14,12 +14,13 @@ namespace leadline::nvidia {
 std::atomic<bool> nvtx_active{false};
 
 namespace {
+bool names_operation(std::string_view name) noexcept { return name.starts_with("Thunk:#"); }
 bool names_program(std::string_view name) noexcept {
   return name.starts_with("XlaModule:#") && name.find("program_id=") != std::string_view::npos;
 }
 }  // namespace
 
-bool is_title(std::string_view name) noexcept { return name.starts_with("Thunk:#") || names_program(name); }
+bool is_title(std::string_view name) noexcept { return names_operation(name) || names_program(name); }
 
 namespace {
 
@@ -182,10 +183,10 @@ bool in_program(const ThreadRanges& thread) noexcept {
 Open begin(ThreadRanges& thread, NvtxDomain& domain, const char* name, const nvtx::EventAttributes* a) noexcept {
   Open open{&domain, 0, false, false, false};
   domain.ranges.fetch_add(1, std::memory_order_relaxed);
-  const char* shown = name && *name ? name : "(unnamed range)";
-  open.title = domain.of_xla && domain.titles.load(std::memory_order_relaxed) && is_title(shown) &&
-               (names_program(shown) || in_program(thread));
   if (!nvtx_active.load(std::memory_order_acquire)) return open;
+  const char* shown = name && *name ? name : "(unnamed range)";
+  open.title = domain.of_xla && domain.titles.load(std::memory_order_relaxed) &&
+               (names_program(shown) || (names_operation(shown) && in_program(thread)));
   if (!open.title && domain.skipped.load(std::memory_order_relaxed)) return open;
   close_those_ended_elsewhere(thread);
   open.id = new_id(thread.number);
