@@ -23,16 +23,18 @@ def fakes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def library(path: Path, source: Path, what: str) -> Path:
+    """A shared library of one source, with our headers; `what` it is, for who has no compiler."""
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip(f"{what} needs a C++ compiler and none was found.")
+    options = ["-std=c++20", "-fPIC", "-shared", f"-I{ROOT / 'native'}"]
+    subprocess.run([compiler, *options, str(source), "-o", str(path), "-ldl"], check=True)
+    return path
+
+
 @pytest.fixture(scope="session")
 def inject(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """libleadline_inject.so, which NVTX_INJECTION64_PATH names."""
-    compiler = shutil.which("g++") or shutil.which("clang++")
-    if compiler is None:
-        pytest.skip("The library that NVTX loads needs a C++ compiler and none was found.")
     path = tmp_path_factory.mktemp("inject") / "libleadline_inject.so"
-    source = ROOT / "native/providers/nvidia/inject.cpp"
-    subprocess.run(
-        [compiler, "-std=c++20", "-fPIC", "-shared", f"-I{ROOT / 'native'}", str(source), "-o", str(path), "-ldl"],
-        check=True,
-    )
-    return path
+    return library(path, ROOT / "native/providers/nvidia/inject.cpp", "The library that NVTX loads")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.nvidia.conftest import library
 from tests.truth.invariants import contradictions
 
 from leadline.profiles import Profile, open_profile
@@ -22,13 +22,9 @@ LINES = PROGRAM.read_text().splitlines()
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler = shutil.which("g++") or shutil.which("clang++")
-    if compiler is None:
-        pytest.skip("The client of NVTX needs a C++ compiler and none was found.")
+    """NVTX's side of an injected tool."""
     path = tmp_path_factory.mktemp("client") / "libclient.so"
-    sources = [f"-I{FOLDER.parents[1] / 'native'}", str(FOLDER / "nvtx_client.cpp")]
-    subprocess.run([compiler, "-std=c++20", "-fPIC", "-shared", *sources, "-o", str(path), "-ldl"], check=True)
-    return path
+    return library(path, FOLDER / "nvtx_client.cpp", "The client of NVTX")
 
 
 def measured(tmp_path: Path, fakes: Path, inject: Path, client: Path, *options: str) -> tuple[Profile, int]:

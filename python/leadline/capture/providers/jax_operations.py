@@ -14,7 +14,7 @@ from typing import Protocol
 
 from leadline.capture.providers.jax_programs import Compiled, Programs
 from leadline.capture.providers.jax_runs import called
-from leadline.xla.parts import Frame, unknown
+from leadline.xla.parts import Frame, Part, unknown
 
 _BETWEEN_S = 5.0
 """What is written while the program runs has lines for what ran so long ago."""
@@ -51,29 +51,32 @@ class Operations:
         """Say what stands for every title that has come up since the last time."""
         unexplained = self._native.unexplained_operations()
         self._names |= {number: module for number, operation, module in unexplained if not operation}
-        for number, operation, module in unexplained:
-            compiled = self._compiled(number)
+        for number, operation, _ in unexplained:
             if not operation:
-                name = called(compiled.name if compiled is not None else module)
-                self._native.explain_program(number, title_frame(name))
+                self._native.explain_program(number, title_frame(self._name(number)))
                 continue
-            if operation.startswith(_COMMAND_BUFFER):
-                parts = [(("operator", "command buffer", "", "", "", 0, 0, 0),)]
-                self._native.explain_operation(number, operation, [(frames, _WHOLE) for frames in parts])
-                continue
-            found = compiled.parts_of(operation) if compiled is not None else (unknown(operation),)
-            shares = millionths([part.share for part in found])
-            explained = [(part.frames, share) for part, share in zip(found, shares, strict=True)]
+            parts = self._parts(number, operation)
+            shares = millionths([part.share for part in parts])
+            explained = [(part.frames, share) for part, share in zip(parts, shares, strict=True)]
             self._native.explain_operation(number, operation, explained)
 
     def heard(self) -> dict[str, int]:
         """Runs of programs, as JAX calls them, that stand in the tree by their titles, below what called them."""
         found: dict[str, int] = {}
         for number, runs in self._native.titled_runs().items():
-            compiled = self._compiled(number)
-            name = called(compiled.name if compiled is not None else self._names.get(number, ""))
+            name = self._name(number)
             found[name] = found.get(name, 0) + runs
         return found
+
+    def _parts(self, number: int, operation: str) -> tuple[Part, ...]:
+        if operation.startswith(_COMMAND_BUFFER):
+            return (Part((title_frame("command buffer"),), 1.0),)
+        compiled = self._compiled(number)
+        return (unknown(operation),) if compiled is None else compiled.parts_of(operation)
+
+    def _name(self, number: int) -> str:
+        """As JAX calls the program: what its title says is what XLA calls it."""
+        return called(self._names.get(number, ""))
 
     def _compiled(self, number: int) -> Compiled | None:
         """The program that runs have this number of. Plug-ins do not say it; XLA counts up, so programs of one name are
@@ -90,7 +93,7 @@ class Operations:
 
 
 def title_frame(name: str) -> Frame:
-    """The call of a program whose kernels are measured: `jit(f)`."""
+    """What runs kernels that are measured: the call of a program, `jit(f)`, or a graph of its operations."""
     return ("operator", name, "", "", "", 0, 0, 0)
 
 
