@@ -265,6 +265,8 @@ class JaxProvider:
     def quiet_until_s(self) -> float:
         """See `Follows`."""
         until_s = self._windows.quiet_until_s()
+        if self._windows.off_quietly:
+            until_s = min(until_s, self._operations.next_s)
         return until_s if self._memory is None else min(until_s, self._memory.next_s)
 
     def _refuse(self, jax: ModuleType, sentence: str) -> None:

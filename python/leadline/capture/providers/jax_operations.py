@@ -39,13 +39,14 @@ class Operations:
         self._native = native
         self._programs = programs
         self._names: dict[int, str] = {}
-        self._next_s = time.monotonic() + _BETWEEN_S
+        self.next_s = time.monotonic() + _BETWEEN_S
+        """When, of `time.monotonic`, there is something to `look` at."""
 
     def look(self) -> None:
         """Now and then, while the program runs."""
-        if time.monotonic() >= self._next_s:
+        if time.monotonic() >= self.next_s:
             self.explain()
-            self._next_s = time.monotonic() + _BETWEEN_S
+            self.next_s = time.monotonic() + _BETWEEN_S
 
     def explain(self) -> None:
         """Say what stands for every title that has come up since the last time."""
