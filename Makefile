@@ -6,9 +6,10 @@
 #   make test          all checks and tests; what CI runs
 #   make lint          formats, types, import table, file lengths, schema freshness
 #   make lint-deep     the same with clang-tidy's analyzer following calls
-#   make test-cpp      C++ unit tests under the address, undefined and thread sanitizers
+#   make test-cpp      C++ unit tests under the address, undefined and thread sanitizers (test-address, test-thread)
 #   make test-aarch64  the same tests cross-compiled for ARM64, under qemu
-#   make test-python   pytest; a few failures are tried once more alone, and named
+#   make test-python   pytest, longest files first; a failure is tried again only where tests/flaky.json lists it
+#   make durations     measure how long each test file takes; writes tests/durations.json
 #   make test-pythons  build and torch-free tests on every CPython found (pyenv, PATH)
 #   make ui            build the page from ui/ into the package (the result is committed; needs node)
 #   make vsix          the extension for VS Code, build/leadline.vsix (needs node)
@@ -49,10 +50,24 @@ STAMPS := $(VENV)/.stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 CONSTRAINTS := requirements/test-constraints.txt
 
+# What was compiled before is not compiled again, in whatever folder it was. A machine without ccache reads headers once.
+ifneq ($(shell command -v ccache),)
+export CMAKE_C_COMPILER_LAUNCHER := ccache
+export CMAKE_CXX_COMPILER_LAUNCHER := ccache
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
+endif
+
+# A check that passed on this machine with the same inputs is not run again; LEADLINE_PROVE_AGAIN=1 runs all.
+PROVEN := $(PYTHON) tools/proven.py
+# Not $(MAKE): `make -n` would run it, do nothing, and have that remembered as passed.
+AGAIN := make --no-print-directory
+NATIVE_INPUTS := native cmake schema CMakeLists.txt Makefile
+
 NATIVE_SOURCES := $(shell find native cmake -type f) CMakeLists.txt pyproject.toml leadline.pth
 CPP_FILES = $(filter-out %_generated.h,$(shell find native -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cpp'))
 
-.PHONY: help ui vsix test-ui build demo test lint lint-deep format test-cpp test-aarch64 test-python test-pythons test-torch test-jax test-jax-short test-tf test-triton test-foreign test-vscode test-package \
+.PHONY: help ui vsix test-ui build demo test lint lint-deep format test-cpp test-address test-thread test-aarch64 durations test-python test-pythons test-torch test-jax test-jax-short test-tf test-triton test-foreign test-vscode prove-address prove-thread prove-aarch64 prove-jax-short test-package \
   test-rocm61 test-pjrt wheel cross-wheel test-wheel bench fuzz stress storm long-run nightly clean
 
 help:
@@ -118,11 +133,18 @@ endef
 
 # Optimised as far as the sanitizers' authors advise, with lines for their reports: half the time that -O2 -g takes.
 # Benchmarks and libraries without tests are compiled once, with the first.
-test-cpp: $(STAMPS)/test
-	@$(call cpp_tests,address,$(ADDRESS),all)
-	$(call cpp_tests,thread,-DLEADLINE_SANITIZE=thread -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1",leadline_tests)
+test-cpp: test-address test-thread
 
-test-aarch64: $(STAMPS)/test
+test-address test-thread test-aarch64: test-%: $(STAMPS)/test
+	@$(PROVEN) $* $(NATIVE_INPUTS) -- $(AGAIN) prove-$*
+
+prove-address:
+	@$(call cpp_tests,address,$(ADDRESS),all)
+
+prove-thread:
+	@$(call cpp_tests,thread,-DLEADLINE_SANITIZE=thread -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1",leadline_tests)
+
+prove-aarch64:
 	@$(call cpp_tests,aarch64,-DCMAKE_TOOLCHAIN_FILE=cmake/aarch64-linux-gnu.cmake -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1,leadline_tests)
 
 ui/node_modules: ui/package-lock.json
@@ -144,10 +166,13 @@ test-vscode: $(STAMPS)/test $(STAMPS)/build
 	$(BIN)/python -m pytest -q tests/vscode
 
 test-ui: ui/node_modules
-	npm --prefix ui --silent test
+	@$(PROVEN) ui ui -- npm --prefix ui --silent test
 
 test-python: $(STAMPS)/test $(STAMPS)/build
 	$(BIN)/python tools/test_python.py $(JOBS)
+
+durations: $(STAMPS)/test $(STAMPS)/build
+	$(BIN)/python tools/test_python.py $(JOBS) --durations-file
 
 test-pythons: $(STAMPS)/test
 	$(BIN)/python tools/test_pythons.py
@@ -174,6 +199,9 @@ OLDER_JAX ?= 0.8.0
 OLDER_JAX_IN := .cache/jax-$(OLDER_JAX)
 SHORT_OF_JAX := $(addprefix tests/jax/test_,counts.py programs.py trace_window.py settings.py)
 test-jax-short: $(STAMPS)/test $(STAMPS)/build
+	@$(PROVEN) jax-$(OLDER_JAX) $(NATIVE_INPUTS) python tests/jax tests/conftest.py requirements -- $(AGAIN) prove-jax-short
+
+prove-jax-short:
 	if ! $(BIN)/python -c "import jax" 2>/dev/null; then echo "skipped: JAX is not installed for this Python"; exit 0; fi; \
 	rm -rf $(OLDER_JAX_IN) && \
 	$(BIN)/python -m pip install -q --no-deps --target $(OLDER_JAX_IN) jax==$(OLDER_JAX) jaxlib==$(OLDER_JAX) && \
@@ -260,6 +288,7 @@ long-run: $(STAMPS)/build
 
 # Each job for itself: one that fails does not hide what the others would say. Torch releases: those of README's support table.
 NIGHTLY := test lint-deep test-vscode test-pythons test-torch test-jax test-tf test-triton test-rocm61 test-pjrt test-foreign fuzz stress storm long-run wheel cross-wheel test-wheel
+nightly: export LEADLINE_PROVE_AGAIN := 1
 nightly:
 	failed=""
 	for job in $(NIGHTLY); do

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests import may_skip
 
 pytest_plugins = ["tests.truth.plugin"]  # every profile that a test leaves behind must add up
 
+DURATIONS = Path(__file__).with_name("durations.json")  # seconds of each test file, written by `make durations`
 FORBIDDEN_SKIP = 6  # exit status, beside pytest's own: no second try of tests ends it
 skipped: dict[str, str] = {}  # test or file: reason
 passed_folders: set[str] = set()
+took: defaultdict[str, float] = defaultdict(float)  # seconds, by file
 
 
 # Inductor believes what the processor says of its instruction sets: it would compile a program for each and import torch
@@ -29,6 +34,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="fail when a test skips that tests/may_skip.py does not list, or a folder runs no test",
     )
+    parser.addoption(
+        "--durations-file", action="store_true", help="write how long each test file took; see `make durations`"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -42,11 +50,23 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The files that take longest come first, so that no worker is left alone with one at the end."""
+    try:
+        known: dict[str, float] = json.loads(DURATIONS.read_text(encoding="utf-8"))
+    except OSError:
+        return
+    root = DURATIONS.parent.parent
+    items.sort(key=lambda item: -known.get(item.path.relative_to(root).as_posix(), 1.0))  # stable: files stay whole
+
+
 def _note(report: pytest.TestReport | pytest.CollectReport) -> None:
     if report.skipped and not hasattr(report, "wasxfail"):
         where = report.longrepr
         skipped[report.nodeid] = str(where[2] if isinstance(where, tuple) else where)
-    elif report.passed and isinstance(report, pytest.TestReport) and report.when == "call":
+    if isinstance(report, pytest.TestReport):
+        took[report.nodeid.partition("::")[0]] += report.duration
+    if report.passed and isinstance(report, pytest.TestReport) and report.when == "call":
         parts = report.nodeid.split("/")
         passed_folders.add(parts[1] if len(parts) > 2 else "")
 
@@ -66,7 +86,11 @@ def pytest_testnodedown(node: object, error: object) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["skipped"] = dict(skipped)
-    elif session.config.getoption("--strict-skips") and _complaints():
+        return (yield)
+    if session.config.getoption("--durations-file"):
+        rounded = {name: round(seconds, 1) for name, seconds in sorted(took.items()) if seconds >= 1.0}
+        DURATIONS.write_text(json.dumps(rounded, indent=0) + "\n", encoding="utf-8")
+    if session.config.getoption("--strict-skips") and _complaints():
         session.exitstatus = FORBIDDEN_SKIP
     return (yield)
 

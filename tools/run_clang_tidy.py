@@ -3,21 +3,27 @@
 
     python tools/run_clang_tidy.py [--deep] BUILD_DIR JOBS FOLDER...
 
-BUILD_DIR holds compile_commands.json. A source whose text, headers' text and configuration have passed before is not
-checked again: the proof is kept in BUILD_DIR/tidy-passed. --deep: the static analyzer follows calls, which takes three
-times as long as all other checks together (`make lint-deep`); without it looks at each function by itself.
+BUILD_DIR holds compile_commands.json. A source that has passed on this machine with the same text, text of the headers
+that it includes, and configuration is not checked again (proven.py says where that is kept).
+--deep: the static analyzer follows calls, which takes three times as long as all other checks together
+(`make lint-deep`); without it looks at each function by itself.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import proven
+
 ROOT = Path(__file__).resolve().parent.parent
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 SHALLOW = [f"--extra-arg={word}" for word in ("-Xclang", "-analyzer-config", "-Xclang", "mode=shallow")]
 
 
@@ -29,8 +35,35 @@ def sources(build: Path, folders: list[Path]) -> list[Path]:
     return sorted(file for file in files if any(folder in file.parents for folder in wanted))
 
 
-def state(file: Path, headers: bytes) -> str:
-    return hashlib.sha256(headers + file.read_bytes()).hexdigest()
+class Texts:
+    """What a source consists of: its text and that of every header of native/ that it includes, directly or not."""
+
+    def __init__(self, settings: bytes) -> None:
+        self._settings = settings
+        self._closures: dict[Path, frozenset[Path]] = {}
+
+    def _included(self, file: Path) -> list[Path]:
+        names = INCLUDE.findall(file.read_text(encoding="utf-8"))
+        places = [file.parent, ROOT / "native", ROOT / "native" / "include"]
+        return [place / name for name in names for place in places if (place / name).is_file()]
+
+    def closure(self, file: Path) -> frozenset[Path]:
+        """The file and all headers below it."""
+        if file not in self._closures:
+            found, todo = {file}, [file]
+            while todo:
+                new = {one.resolve() for one in self._included(todo.pop())} - found
+                found |= new
+                todo += new
+            self._closures[file] = frozenset(found)
+        return self._closures[file]
+
+    def state(self, file: Path) -> str:
+        """The hash of all that decides what clang-tidy says of a file; hexadecimal."""
+        found = hashlib.sha256(self._settings)
+        for path in sorted(self.closure(file)):
+            found.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
+        return found.hexdigest()
 
 
 def check(command: list[str], file: Path) -> tuple[Path, str]:
@@ -54,11 +87,14 @@ def run(build: Path, jobs: int, folders: list[Path], deep: bool) -> int:
         str(build),
         *([] if deep else SHALLOW),
     ]
-    shared = [ROOT / ".clang-tidy", ROOT / "requirements/test-constraints.txt", *sorted((ROOT / "native").rglob("*.h"))]
-    headers = hashlib.sha256(" ".join(command).encode() + b"".join(path.read_bytes() for path in shared)).digest()
-    passed_file = build / "tidy-passed"
+    settings = " ".join(["clang-tidy", *command[1:2], *([] if deep else SHALLOW)]).encode() + b"".join(
+        (ROOT / name).read_bytes() for name in (".clang-tidy", "requirements/test-constraints.txt", "CMakeLists.txt")
+    )
+    texts = Texts(settings)
+    passed_file = proven.folder("clang-tidy") / "passed"
+    again = bool(os.environ.get("LEADLINE_PROVE_AGAIN"))
     passed = set(passed_file.read_text(encoding="utf-8").split()) if passed_file.exists() else set()
-    todo = [file for file in files if state(file, headers) not in passed]
+    todo = [file for file in files if again or texts.state(file) not in passed]
     failed = 0
     with ThreadPoolExecutor(jobs) as pool:
         for file, warnings in pool.map(lambda file: check(command, file), todo):
@@ -66,7 +102,8 @@ def run(build: Path, jobs: int, folders: list[Path], deep: bool) -> int:
                 failed += 1
                 print(warnings)
             else:
-                passed.add(state(file, headers))
+                passed.add(texts.state(file))
+    passed_file.parent.mkdir(parents=True, exist_ok=True)
     passed_file.write_text("\n".join(sorted(passed)), encoding="utf-8")
     print(
         f"clang-tidy: {len(files)} files, {len(files) - len(todo)} unchanged since they passed, {failed} with warnings"

@@ -22,6 +22,7 @@ else
 fi
 if [ "${1:-build}" = test ]; then
   need_file /usr/include/doctest/doctest.h doctest-dev
+  need_program ccache ccache
   need_program clang-format clang-format
   need_program aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
   need_program qemu-aarch64 qemu-user

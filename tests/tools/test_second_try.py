@@ -1,4 +1,4 @@
-"""`tools/test_python.py`: what fails beside others and passes alone is named, what fails twice fails the run."""
+"""`tools/test_python.py`: only a listed test gets a second try; what fails twice, or is not listed, fails the run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from types import ModuleType
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "test_python.py"
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "tools" / "test_python.py"
+LISTED = "tests/a.py::test_b"
 
 
 @pytest.fixture
@@ -19,6 +21,8 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "LAST_FAILED", tmp_path / "lastfailed")
+    monkeypatch.setattr(module, "FLAKY", tmp_path / "flaky.json")
+    module.FLAKY.write_text(json.dumps({LISTED: {"owner": "somebody", "reason": "rests on load"}}))
     return module
 
 
@@ -37,23 +41,39 @@ def runs(
     return seen
 
 
-def test_what_passes_alone_is_named(script, monkeypatch, capsys) -> None:
-    seen = runs(script, monkeypatch, ["tests/a.py::test_b[x - y]"], 1, 0)
+def test_a_listed_test_that_passes_alone_is_named(script, monkeypatch, capsys) -> None:
+    seen = runs(script, monkeypatch, [f"{LISTED}[x - y]"], 1, 0)
     assert script.main("2") == 0
-    assert seen[1] == ("tests/a.py::test_b[x - y]",)
-    assert "tests/a.py::test_b[x - y] passed only when run alone" in capsys.readouterr().out
+    assert seen[1] == (f"{LISTED}[x - y]",)
+    assert f"{LISTED}[x - y] passed only when run alone" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("failed", [["tests/a.py::test_c"], [LISTED, "tests/a.py::test_c"]])
+def test_a_test_that_is_not_listed_gets_no_second_try(script, monkeypatch, failed: list[str]) -> None:
+    seen = runs(script, monkeypatch, failed, 1)
+    assert script.main("2") == 1 and len(seen) == 1
 
 
 @pytest.mark.parametrize("status", [0, 2, 4, 5, 6])
 def test_only_failures_are_tried_again(script, monkeypatch, status: int) -> None:
-    seen = runs(script, monkeypatch, ["tests/a.py::test_b"], status)
+    seen = runs(script, monkeypatch, [LISTED], status)
     assert script.main("2") == status and len(seen) == 1
 
 
-def test_what_fails_twice_and_what_fails_widely_fails(script, monkeypatch, capsys) -> None:
-    runs(script, monkeypatch, ["tests/a.py::test_b"], 1, 1)
+def test_what_fails_twice_fails(script, monkeypatch, capsys) -> None:
+    runs(script, monkeypatch, [LISTED], 1, 1)
     assert script.main("2") == 1
-    many = [f"tests/a.py::test_{number}" for number in range(script.SECOND_TRIES + 1)]
-    seen = runs(script, monkeypatch, many, 1)
-    assert script.main("2") == 1 and len(seen) == 1
     assert "passed only when run alone" not in capsys.readouterr().out
+
+
+def test_a_row_without_an_owner_is_refused(script, monkeypatch) -> None:
+    script.FLAKY.write_text(json.dumps({LISTED: {"reason": "rests on load"}}))
+    runs(script, monkeypatch, [LISTED], 1)
+    with pytest.raises(ValueError, match="needs an owner"):
+        script.main("2")
+
+
+def test_every_listed_test_is_there() -> None:
+    for test in json.loads((ROOT / "tests" / "flaky.json").read_text()):
+        file, _, name = test.partition("::")
+        assert f"def {name}(" in (ROOT / file).read_text(), test
