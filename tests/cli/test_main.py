@@ -12,6 +12,7 @@ import pytest
 
 import leadline
 from leadline.cli import main as cli
+from leadline.cli.subcommands import GROUPS, SUBCOMMANDS
 from leadline.profiles.build import build
 from leadline.profiles.writer import write_profile
 
@@ -30,45 +31,52 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"leadline {leadline.__version__}\n"
 
 
-def test_help_names_every_verb(capsys):
+def test_help_names_every_subcommand_in_its_group(capsys):
     with pytest.raises(SystemExit) as left:
         cli.main(["--help"])
     assert left.value.code == 0
     text = capsys.readouterr().out
-    for verb in cli.VERBS:
-        assert f"  {verb.name} " in text
-        assert verb.help in text
+    assert [line[:-1] for line in text.splitlines() if line[:-1] in GROUPS] == list(GROUPS)
+    for one in SUBCOMMANDS:
+        assert f"  {one.name} " in text
+        assert one.help in text
 
 
-def test_no_arguments_is_help_on_stderr_and_an_error(capsys):
+def test_no_arguments_names_the_first_three_subcommands(capsys):
     assert cli.main([]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert "verbs:" in err
+    assert [line.split()[1] for line in err.splitlines() if line.startswith("  leadline ")] == ["run", "report", "view"]
 
 
-@pytest.mark.parametrize("verb", cli.VERBS, ids=lambda verb: verb.name)
-def test_every_verb_has_its_file_and_explains_itself(verb, capsys):
-    module = importlib.import_module(verb.module)
+@pytest.mark.parametrize("one", SUBCOMMANDS, ids=lambda one: one.name)
+def test_every_subcommand_has_its_file_and_explains_itself(one, capsys):
+    module = importlib.import_module(one.module)
     assert callable(module.add_arguments)
     assert callable(module.run)
     with pytest.raises(SystemExit) as left:
-        cli.main([verb.name, "--help"])
+        cli.main([one.name, "--help"])
     assert left.value.code == 0
-    assert capsys.readouterr().out.startswith(f"usage: leadline {verb.name}")
+    assert capsys.readouterr().out.startswith(f"usage: leadline {one.name}")
 
 
-def test_every_verb_file_is_listed():
+def test_every_subcommand_file_is_listed():
     folder = Path(cli.__file__).parent
     files = {path.stem for path in folder.glob("*.py") if "\ndef add_arguments" in path.read_text(encoding="utf-8")}
-    assert files == {verb.module.rpartition(".")[2] for verb in cli.VERBS}
+    assert files == {one.module.rpartition(".")[2] for one in SUBCOMMANDS}
 
 
-def test_an_unknown_verb_lists_the_known_ones(capsys):
-    assert cli.main(["profile"]) == 2
-    err = capsys.readouterr().err
-    assert err.startswith("leadline: There is no verb 'profile'; the verbs are run, report, view, analyze, ")
-    assert err.count("\n") == 1
+@pytest.mark.parametrize(
+    ("typed", "advice"),
+    [
+        ("reprot", "did you mean report?"),
+        ("profile", "`leadline --help` lists the subcommands."),
+        ("train.py", "to profile a script: leadline run train.py."),
+    ],
+)
+def test_an_unknown_subcommand_gets_advice(typed, advice, capsys):
+    assert cli.main([typed]) == 2
+    assert capsys.readouterr().err == f"leadline: There is no subcommand {typed!r}; {advice}\n"
 
 
 def test_starting_imports_nothing_heavy():

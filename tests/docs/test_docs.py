@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leadline.cli.main import VERBS
+from leadline.cli.subcommands import SUBCOMMANDS
 from leadline.profiles import open_profile
 from leadline.profiles.build import build
 from leadline.profiles.writer import write_profile
@@ -52,7 +52,7 @@ def test_commands_exist(page: str) -> None:
     makes = {words[1] for words in map(str.split, commands) if words[:1] == ["make"] and len(words) > 1}
     verbs = {words[1] for words in map(str.split, commands) if words[:1] == ["leadline"] and len(words) > 1}
     assert makes <= targets
-    assert {verb for verb in verbs if not verb.startswith("-")} <= {verb.name for verb in VERBS}
+    assert {verb for verb in verbs if not verb.startswith("-")} <= {one.name for one in SUBCOMMANDS}
 
 
 def test_options_exist() -> None:
@@ -63,7 +63,7 @@ def test_options_exist() -> None:
             words = line.partition("#")[0].split()
             if words[:1] != ["leadline"] or len(words) < 2:
                 continue
-            verb = next(verb for verb in VERBS if verb.name == words[1])
+            verb = next(one for one in SUBCOMMANDS if one.name == words[1])
             parser = argparse.ArgumentParser(prog=verb.name)
             module = importlib.import_module(verb.module)
             module.add_arguments(parser)

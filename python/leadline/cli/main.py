@@ -1,4 +1,4 @@
-"""The `leadline` command: finds the verb, imports only that verb's module, turns every error into a sentence and an
+"""The `leadline` command: finds the subcommand, imports only its module, turns every error into a sentence and an
 exit code.
 
 Constraint: this file imports the standard library only. `leadline run` starts the user's program through it, so each
@@ -13,113 +13,72 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol, cast
 
 from leadline.cli.errors import USAGE_ERROR, CommandError
+from leadline.cli.subcommands import FIRST, SUBCOMMANDS, Subcommand, overview
 
 _BROKEN_PIPE = 128 + 13  # what a shell reports for a program that SIGPIPE ended
 _INTERRUPTED = 128 + 2
 
 
-@dataclass(frozen=True)
-class Verb:
-    """A verb by name; its module is imported when it is used."""
-
-    name: str
-    module: str
-    help: str
-
-
-class VerbModule(Protocol):
-    """What a verb's file offers."""
+class SubcommandModule(Protocol):
+    """What a subcommand's file offers."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
 
     def run(self, arguments: argparse.Namespace) -> int: ...
 
 
-VERBS: tuple[Verb, ...] = (
-    Verb("run", "leadline.cli.run", "run a Python program and profile it and its children"),
-    Verb("report", "leadline.cli.report", "show a profile as text, markdown, JSON or one HTML file"),
-    Verb("view", "leadline.cli.view", "look at a profile, or compare two, in the browser or (--tui) in this terminal"),
-    Verb("analyze", "leadline.cli.analyze", "name the problems a profile shows, with evidence, remedy and gain"),
-    Verb("summary", "leadline.cli.summary", "a training run's page for the experiment log, of a profile or a trace"),
-    Verb("query", "leadline.cli.query", "ask a profile in one line: which paths, what they cost, grouped and sorted"),
-    Verb("sql", "leadline.cli.sql", "ask a profile in SQL, over documented DuckDB views"),
-    Verb("diff", "leadline.cli.diff", "compare profiles from before and after a change, per step and path"),
-    Verb("gate", "leadline.cli.gate", "fail when profiles are slower or larger than a baseline"),
-    Verb("merge", "leadline.cli.merge", "fold the profiles of a job's ranks into one, with statistics over ranks"),
-    Verb("join", "leadline.cli.join", "put what event tools found beside the times of a run without them"),
-    Verb("top", "leadline.cli.top", "look at a running program: hottest paths, steps, memory and queue now"),
-    Verb("watch", "leadline.cli.watch", "look at the ranks of a running job: who is late, who is silent"),
-    Verb("info", "leadline.cli.info", "say what is in a profile"),
-    Verb("redact", "leadline.cli.redact", "take paths, names and arguments out of a profile, to show it to others"),
-    Verb(
-        "timeline", "leadline.cli.timeline", "what each thread did in each step of the trace window, and why it waited"
-    ),
-    Verb(
-        "stats", "leadline.cli.stats", "durations and latencies in the trace window, by operator, kernel, path or stage"
-    ),
-    Verb("clock-sync", "leadline.cli.clock_sync", "say how far the clocks of two machines are apart, by messages"),
-    Verb("import", "leadline.cli.import_", "make a profile of a trace that another profiler recorded"),
-    Verb("export", "leadline.cli.export", "write a profile for another viewer"),
-    Verb("mcp", "leadline.cli.mcp", "answer an agent, over the Model Context Protocol on stdin and stdout"),
-    Verb("whatif", "leadline.cli.whatif", "predict what a change would gain, from one trace window"),
-    Verb("tools", "leadline.cli.tools", "list event tools and where their events come from"),
-    Verb(
-        "uvm", "leadline.cli.uvm", "plan managed memory for a device that is too small, and run a program by the plan"
-    ),
-    Verb("dump", "leadline.cli.dump", "what each thread of a running process does now, also of one that hangs"),
-    Verb("attach", "leadline.cli.attach", "measure a process that runs already, for a while"),
-    Verb("detach", "leadline.cli.detach", "end what attach began, before its time"),
-    Verb("symbolize", "leadline.cli.symbolize", "name the native frames of a profile, in the file itself"),
-    Verb("doctor", "leadline.cli.doctor", "say what can be measured here, and how to get what cannot"),
-    Verb("recover", "leadline.cli.recover", "make a profile from what a killed run left behind"),
-    Verb("demo", "leadline.cli.demo", "profile the bundled training program"),
-)
-
-
 def overview_parser() -> argparse.ArgumentParser:
-    """The parser of `leadline` without a verb: help and version only."""
-    width = max(len(verb.name) for verb in VERBS)
-    verbs = "\n".join(f"  {verb.name:<{width}}  {verb.help}" for verb in VERBS)
+    """The parser of `leadline` without a subcommand: help and version only."""
     parser = argparse.ArgumentParser(
         prog="leadline",
-        usage="leadline VERB ...",
+        usage="leadline SUBCOMMAND ...",
         description="Where the time and memory of a deep-learning program go, from your line down to the kernel.",
-        epilog=f"verbs:\n{verbs}\n\n`leadline VERB --help` explains a verb.",
+        epilog=f"{overview()}\n\n`leadline SUBCOMMAND --help` explains a subcommand.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="store_true", help="print the version and leave")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
     return parser
 
 
-def _find_verb(name: str) -> Verb:
-    for verb in VERBS:
-        if verb.name == name:
-            return verb
-    known = ", ".join(verb.name for verb in VERBS)
-    raise CommandError(f"There is no verb {name!r}; the verbs are {known}.")
+def _find(name: str) -> Subcommand:
+    for one in SUBCOMMANDS:
+        if one.name == name:
+            return one
+    import difflib  # on the way to an error only: it takes longer to import than everything else here
+
+    near = difflib.get_close_matches(name, [one.name for one in SUBCOMMANDS], n=1, cutoff=0.6)
+    if name.endswith(".py"):
+        advice = f"to profile a script: leadline run {name}."
+    elif near:
+        advice = f"did you mean {near[0]}?"
+    else:
+        advice = "`leadline --help` lists the subcommands."
+    raise CommandError(f"There is no subcommand {name!r}; {advice}")
 
 
 def _dispatch(argv: Sequence[str]) -> int:
     if argv and not argv[0].startswith("-"):
-        verb = _find_verb(argv[0])
-        module = cast(VerbModule, importlib.import_module(verb.module))
-        parser = argparse.ArgumentParser(prog=f"leadline {verb.name}", description=_sentence(verb.help))
+        found = _find(argv[0])
+        module = cast(SubcommandModule, importlib.import_module(found.module))
+        parser = argparse.ArgumentParser(prog=f"leadline {found.name}", description=_sentence(found.help))
         module.add_arguments(parser)
         words = list(argv[1:])
-        prepare = getattr(module, "split", None)  # of verbs for which `--` has a meaning of its own
+        prepare = getattr(module, "split", None)  # of subcommands for which `--` has a meaning of its own
         return module.run(parser.parse_args(words if prepare is None else prepare(words)))
+    if not argv:
+        print(FIRST, end="", file=sys.stderr)
+        return USAGE_ERROR
     parser = overview_parser()
     if parser.parse_args(argv).version:
         from leadline import __version__
 
         print(f"leadline {__version__}")
         return 0
-    parser.print_help(sys.stdout if argv else sys.stderr)
-    return 0 if argv else USAGE_ERROR
+    parser.print_help()
+    return 0
 
 
 def _sentence(text: str) -> str:
@@ -127,7 +86,7 @@ def _sentence(text: str) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb; returns the exit code and raises nothing a user would see as a traceback for a foreseeable cause.
+    """Run one subcommand; returns the exit code. A foreseeable cause never ends in a traceback.
 
     `argv`: the arguments without the program's name; the process's own by default.
     """
