@@ -1,4 +1,4 @@
-"""`leadline gate B --against A`: exit code 0 passed, 1 failed, 2 no verdict."""
+"""`leadline gate B --against A`: exit code 0 passed, 1 failed, 3 no verdict."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from leadline.compare.comparable import ASPECTS
 
     parser.epilog = (
-        "Exit code 0: within the limits. 1: beyond them; the paths are named. 2: not comparable, no more than noise, "
-        "or wrong arguments."
+        "Exit code 0: within the limits. 1: beyond them; the paths are named. 3: no verdict, because the sides are not "
+        "comparable or the change may be noise. 2: wrong arguments, or a file that cannot be read."
     )
     parser.add_argument("files", metavar="B", nargs="+", help="profiles from after the change")
     parser.add_argument("--against", metavar="A", nargs="+", required=True, help="profiles from before: the baseline")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from leadline.compare.runs import Run
 from leadline.profiles import Profile
@@ -16,12 +16,17 @@ _FEW_STEPS = 0.5
 def differences(a: Sequence[Profile], b: Sequence[Profile], runs_a: Sequence[Run], runs_b: Sequence[Run]) -> list[
     tuple[str, str]
 ]:  # fmt: skip
-    """(aspect, sentence) for every aspect in which the sides, or runs of one side, differ."""
+    """(aspect, sentence) for every aspect in which the sides, or runs of one side, differ; "" is not known."""
     found = []
-    sets = {"program": _program, "arguments": _arguments, "versions": _versions, "device": _device}
+    sets: dict[str, Callable[[Profile], str]] = {
+        "program": _program,
+        "arguments": _arguments,
+        "versions": _versions,
+        "device": _device,
+    }
     for aspect, read in sets.items():
-        left, right = sorted({read(one) for one in a}), sorted({read(one) for one in b})
-        if left != right or len(left) > 1:
+        left, right = (sorted({said for one in side if (said := read(one))}) for side in (a, b))
+        if left and right and (left != right or len(left) > 1):
             verb = "differs" if aspect in ("program", "device") else "differ"
             found.append((aspect, f"The {aspect} {verb}: {' and '.join(left)} against {' and '.join(right)}."))
     by = sorted({run.found_by for run in (*runs_a, *runs_b)})
@@ -38,7 +43,14 @@ def _argv(profile: Profile) -> list[str]:
     return [str(word) for word in listed] if isinstance(listed, list) else []
 
 
+def _imported(profile: Profile) -> bool:
+    """A trace of another profiler does not say which program it is of; its file's name says nothing."""
+    return "import" in profile.meta.get("available", {})
+
+
 def _program(profile: Profile) -> str:
+    if _imported(profile):
+        return ""
     words = _argv(profile)
     if words[:1] == ["-m"]:
         return " ".join(words[:2])
@@ -46,12 +58,16 @@ def _program(profile: Profile) -> str:
 
 
 def _arguments(profile: Profile) -> str:
+    if _imported(profile):
+        return ""
     words = _argv(profile)
     rest = words[2:] if words[:1] == ["-m"] else words[1:]
     return shlex.join(rest) or "no arguments"
 
 
 def _versions(profile: Profile) -> str:
+    if _imported(profile):
+        return ""
     torch = profile.meta.get("available", {}).get("torch")
     version = torch.get("version") if isinstance(torch, dict) else ""
     return f"Python {profile.meta.get('program', {}).get('python', '?')}" + (

@@ -27,6 +27,7 @@ _ENGINE = "autograd::engine::"  # says nothing that the phase does not
 _KEPT = 1_000
 _SHARE = 0.01
 _ALIKE = 1.3  # paths within this factor of the whole's change followed it
+_EXPLAINED = 0.5  # of the change: when the threads ran longer by so much, the program does more
 _MOST = 0.75
 _FEW_PATHS = 5
 
@@ -37,8 +38,8 @@ class CompareError(ValueError):
 
 @dataclass(frozen=True)
 class Figure:
-    """One quantity per step on both sides: the median over the runs, the ratio B over A with its interval, and a
-    verdict: slower, faster, or no clear change."""
+    """One quantity per step on both sides: the median over the runs, their ratio B over A with the interval that holds
+    it, and the verdict on that ratio: slower, faster, or no clear change."""
 
     a: float
     b: float
@@ -69,7 +70,9 @@ class Change:
 
 @dataclass(frozen=True)
 class Diff:
-    """`step`: ns of one step; `gpu`: device time of one; `peak`, `alloc`: bytes; `calls`: operator and kernel calls.
+    """`step`: ns of one step on the wall clock, where both sides measured it, else of its operators; `work`: ns of its
+    operators, of which the changes of all paths are the difference; `gpu`: device time of one; `peak`, `alloc`: bytes;
+    `calls`: operator and kernel calls. `sure`: from which ratio on the step's time can be told from noise.
     `changes`: the largest first. `renamed`: (name in A, name in B); `moved`: (function, place in A, place in B).
     `groups`: by module, operator class and kernel class: name, ns of A, ns of B. `doubt`: a sentence where the machine
     rather than the program seems to have changed."""
@@ -78,6 +81,7 @@ class Diff:
     steps: tuple[int, int]
     differences: tuple[tuple[str, str], ...]
     step: Figure
+    work: Figure
     gpu: Figure | None
     peak: tuple[float, float]
     alloc: tuple[float, float]
@@ -88,15 +92,17 @@ class Diff:
     moved: tuple[tuple[str, str, str], ...]
     groups: dict[str, tuple[tuple[str, float, float], ...]] = field(default_factory=dict)
     doubt: str = ""
+    sure: float = statistics.SURE_RATIO
 
     @property
     def smallest(self) -> str:
         """The stated minimum: from which change on this comparison can tell it from noise."""
         if self.exact:
             return "Changes are told from noise by exact rank statistics over the runs (95 % per end)."
+        runs = "One run each" if self.runs == (1, 1) else f"{self.runs[0]} and {self.runs[1]} runs"
         return (
-            f"{self.runs[0]} against {self.runs[1]}: no change of time below {statistics.SURE_RATIO:g}x is told "
-            f"from noise; give {statistics.ENOUGH_RUNS} runs per side or more."
+            f"{runs}: changes of a step's time below {100 * (self.sure - 1):.0f} % may be chance; "
+            f"{statistics.ENOUGH_RUNS} runs a side tell more."
         )
 
 
@@ -126,28 +132,39 @@ class _Comparison:
     def diff(self) -> Diff:
         first = self.first
         own: Callable[[Run], Floats] = (lambda run: run.gpu) if self.gpu_only else (lambda run: run.time)
-        floor: Callable[[Run], Floats] = (lambda run: run.gpu) if self.gpu_only else (lambda run: run.floor)
-        gpu = None if self.gpu_only or not any(run.gpu.any() for run in self.runs) else self._whole(lambda r: r.gpu)
+        noise = self._noise(lambda run: run.step_noise)
+        work = self._whole(lambda run: float(own(run).sum()), noise)
+        measured = not self.gpu_only and all(run.step_ns > 0 for run in self.runs)
+        gpu = any(run.gpu.any() for run in self.runs) and not self.gpu_only
         steps = [run.steps for run in self.runs]
         return Diff(
             (first, len(self.runs) - first),
             (int(np.median(steps[:first])), int(np.median(steps[first:]))),
             tuple(differences(self.profiles[:first], self.profiles[first:], self.runs[:first], self.runs[first:])),
-            self._whole(own, floor),
-            gpu,
+            self._whole(lambda run: run.step_ns, noise) if measured else work,
+            work,
+            self._whole(lambda run: float(run.gpu.sum()), noise) if gpu else None,
             self._pair(lambda run: run.peak),
             self._pair(lambda run: float(run.alloc.sum())),
             self._pair(lambda run: float(run.calls.sum())),
             min(first, len(self.runs) - first) >= statistics.ENOUGH_RUNS,
-            tuple(self._changes(own, floor)),
+            tuple(self._changes(own, noise)),
             self._renamed(),
             tuple(self._moved()),
             self._groups(own),
             self._doubt(own),
+            float(statistics.sure_ratio(noise)[0]),
         )
 
+    def _noise(self, read: Callable[[Run], Floats | float]) -> Floats:
+        """Per row the relative standard error of the ratio of both sides, from those of their runs."""
+        sides = [np.square(side).sum(axis=1) / side.shape[1] ** 2 for side in self.side(read)]
+        found: Floats = np.sqrt(sides[0] + sides[1])
+        return found
+
     def _doubt(self, own: Callable[[Run], Floats]) -> str:
-        """Few runs cannot tell a slow machine from a slow program, except that a machine slows everything down."""
+        """Few runs cannot tell a slow machine from a slow program, except that a machine slows everything down, and
+        that a thread which waits for a core does not run longer."""
         a, b = (np.median(side, axis=1) for side in self.side(own))
         if min(self.first, len(self.runs) - self.first) >= statistics.ENOUGH_RUNS or not a.sum() or not b.sum():
             return ""
@@ -157,21 +174,24 @@ class _Comparison:
         alike = float(a[there][(ratio > whole / _ALIKE) & (ratio < whole * _ALIKE)].sum() / a.sum())
         if alike < _MOST or max(whole, 1 / whole) < 1.05 or int((a >= _SHARE * a.sum()).sum()) < _FEW_PATHS:
             return ""
-        return (
-            f"Nearly all paths changed by about the same factor ({whole:.2f}), as when the machine is busier or slower."
+        said = (
+            f"Nearly all paths changed by about the same factor ({whole:.2f}), as when the machine is busier or slower"
         )
+        ran = self._pair(lambda run: run.running)
+        if not min(ran):
+            return f"{said}."
+        if np.log(ran[1] / ran[0]) / np.log(whole) >= _EXPLAINED:
+            return ""
+        return f"{said}; the threads themselves ran {ran[1] / ran[0]:.2f} times as long."
 
     def _pair(self, read: Callable[[Run], float]) -> tuple[float, float]:
         a, b = self.side(read)
         return float(np.median(a)), float(np.median(b))
 
-    def _whole(self, own: Callable[[Run], Floats], floor: Callable[[Run], Floats] | None = None) -> Figure:
-        whole = figures(*self.side(lambda run: float(own(run).sum())))
-        if floor is None:
-            return whole[0]
-        return _both(whole, figures(*self.side(lambda run: float(floor(run).sum()))))[0]
+    def _whole(self, read: Callable[[Run], float], noise: Floats) -> Figure:
+        return figures(*self.side(read), noise)[0]
 
-    def _changes(self, own: Callable[[Run], Floats], floor: Callable[[Run], Floats]) -> list[Change]:
+    def _changes(self, own: Callable[[Run], Floats], step_noise: Floats) -> list[Change]:
         aligned = self.aligned
         both = self.on[0] & self.on[1]
         parent = np.maximum(aligned.shape.parent, 0)
@@ -185,11 +205,10 @@ class _Comparison:
         shown = np.flatnonzero((lone | both) & (weight > 0))
         shown = shown[np.argsort(-weight[shown], kind="stable")][:_KEPT]
         whole = max(float(median_a.sum()), float(median_b.sum()), 1.0)
-        floors = self.side(floor)
         heavy = np.maximum(median_a, median_b)[shown] >= _SHARE * whole
-        times = _both(
-            figures(a[shown], b[shown], heavy), figures(floors[0][shown], floors[1][shown], heavy & both[shown])
-        )
+        # of a path that was called a few times only, the spread of the steps is the least there is
+        noise = np.fmax(self._noise(lambda run: run.noise)[shown], step_noise)
+        times = figures(a[shown], b[shown], np.where(np.isnan(step_noise), np.nan, noise), heavy)
         calls, alloc = self.side(lambda run: run.calls), self.side(lambda run: run.alloc)
         return [
             Change(
@@ -306,10 +325,10 @@ class _Comparison:
         return tuple(sorted(rows, key=lambda row: -abs(row[2] - row[1])))
 
 
-def figures(a: Floats, b: Floats, tested: NDArray[np.bool_] | None = None) -> list[Figure]:
+def figures(a: Floats, b: Floats, noise: Floats, tested: NDArray[np.bool_] | None = None) -> list[Figure]:
     """A Figure per row of values by run. `tested`: only these rows are tested (for many rows, false discoveries are
     bounded); others are unclear."""
-    found = statistics.ratios(a, b)
+    found = statistics.ratios(a, b, noise)
     tested = np.ones(len(a), np.bool_) if tested is None else tested
     slower, faster = np.zeros(len(a), np.bool_), np.zeros(len(a), np.bool_)
     slower[tested] = statistics.discoveries(found.slower[tested])
@@ -325,14 +344,4 @@ def figures(a: Floats, b: Floats, tested: NDArray[np.bool_] | None = None) -> li
             "slower" if slower[row] else "faster" if faster[row] else "no clear change",
         )
         for row in range(len(a))
-    ]
-
-
-def _both(mean: list[Figure], floor: list[Figure]) -> list[Figure]:
-    """Times of all calls with the verdict that the least disturbed calls give, and theirs where only they are sure."""
-    return [
-        Figure(one.a, one.b, other.ratio, other.low, other.high, other.verdict)
-        if one.verdict == "no clear change" and other.verdict != "no clear change"
-        else one
-        for one, other in zip(mean, floor, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""The verdict of a comparison: 0 passed, 1 failed, 2 not comparable or not to be told from noise."""
+"""The verdict of a comparison: 0 passed, 1 failed, 3 no verdict: not comparable, or not to be told from noise."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from leadline.compare.comparison import Change, Diff, Figure
 
-PASSED, FAILED, UNCLEAR = 0, 1, 2
+PASSED, FAILED, UNCLEAR = 0, 1, 3
 _NAMED = 5
 
 
@@ -30,7 +30,7 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        return ("passed", "failed", "no verdict")[self.code]
+        return {PASSED: "passed", FAILED: "failed", UNCLEAR: "no verdict"}[self.code]
 
 
 def judge(diff: Diff, limits: Limits) -> Verdict:

@@ -1,7 +1,7 @@
 """What every run spent at every aligned row, in one step of its loop.
 
-`time`: exclusive wall time, first calls left out, else device time where nothing else was measured. `floor`: the same
-as if every measurement had taken as long as its shortest, which other programs on the machine disturb least.
+`time`: exclusive wall time, first calls left out. `noise`: how far the mean of this run's steps may be off, from how
+the steps (and below them the calls of a path) differ from each other.
 """
 
 from __future__ import annotations
@@ -17,19 +17,30 @@ from leadline.analysis.columns import subtree_sums
 from leadline.analysis.loop import without_first_calls
 from leadline.compare.align import Aligned
 from leadline.profiles import Profile
+from leadline.profiles.measures import Measures
 from leadline.profiles.repeats import without_repeats
+from leadline.schema import FrameKind
 
 Floats = NDArray[np.float64]
+
+_FEW = 5  # measurements: of fewer the spread says nothing
+_FIRST_CALL = 20  # times the mean of the others: the first call's, of no spread
 
 
 @dataclass(frozen=True)
 class Run:
-    """One profile over the aligned rows, exclusive, per step; bytes and calls are per step too, `peak` is not."""
+    """One profile over the aligned rows, exclusive, per step; bytes and calls are per step too, `peak` is not.
+    `step_ns`: wall time of a step, 0 where only its operators were measured; `running`: what a thread ran of the time
+    in operators, 0 where that is not known. `step_noise`, `noise`: relative standard errors of the step's and of every
+    row's mean; NaN where not known."""
 
     steps: int
     found_by: str
+    step_ns: float
+    step_noise: float
     time: Floats
-    floor: Floats
+    noise: Floats
+    running: float
     gpu: Floats
     alloc: Floats
     calls: Floats
@@ -61,14 +72,47 @@ def _run(aligned: Aligned, profile: Profile, rows: NDArray[np.int64]) -> Run:
 
     measured = tree.exclusive("time")
     trimmed = without_first_calls(measured.sum, measured.count, measured.max)
-    shortest = np.where(measured.count > 0, measured.min, 0) * measured.count
     return Run(
         steps,
         found_by,
+        loop.step_ns if loop and loop.measured_by else 0.0,
+        _step_noise(case),
         summed(trimmed),
-        summed(shortest),
+        _noise(measured, rows, size),
+        float(np.where(inside, tree.exclusive("operator_running_time").sum, 0).sum()) / steps,
         summed(tree.exclusive("gpu_time").sum),
         summed(tree.exclusive("alloc_bytes").sum),
         summed(without_repeats(tree).count + tree.exclusive("gpu_time").count),
         float(tree.inclusive("peak_live_bytes").sum[0]),
     )
+
+
+def _noise(measured: Measures, rows: NDArray[np.int64], size: int) -> Floats:
+    """Per row the standard error of the mean of its measurements over that mean; the slowest is left out where it is a
+    first call."""
+    count, total, squares = (
+        np.bincount(rows, weights=values, minlength=size)
+        for values in (measured.count, measured.sum, measured.sum_squares)
+    )
+    largest = np.zeros(size)
+    np.maximum.at(largest, rows, np.where(measured.count > 0, measured.max, 0))
+    first = (count >= _FEW) & (largest * (count - 1) > _FIRST_CALL * (total - largest))
+    count, total, squares = (
+        np.where(first, values - gone, values)
+        for values, gone in ((count, 1.0), (total, largest), (squares, largest * largest))
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variance = np.maximum(squares / count - (total / count) ** 2, 0) / (count - 1)
+        found: Floats = np.where((count >= _FEW) & (total > 0), np.sqrt(variance) * count / total, np.nan)
+    return found
+
+
+def _step_noise(case: Case) -> float:
+    """Of the steps that the loop's process measured one by one."""
+    loop, tree = case.known_loop, case.profile.tree
+    if loop is None or not loop.measured_by:
+        return np.nan
+    spans = tree.frame_rows(FrameKind.PHASE, "step" if loop.measured_by == "steps" else "turn")[tree.frame_of]
+    process = case.analysis.scopes.process
+    elsewhere = ~(spans & (process == process[loop.anchors[0]]))
+    return float(_noise(tree.exclusive("call_time"), elsewhere.astype(np.int64), 2)[0])

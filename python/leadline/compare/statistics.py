@@ -1,8 +1,9 @@
-"""Is a change more than noise? Exact rank statistics on one number per run (Mann and Whitney 1947, Hodges and Lehmann
-1963), never on pooled steps, which are not independent.
+"""Is a change more than noise? Always judged on the ratio that is shown: the median of B's runs over the median of A's.
 
-With four runs or more on both sides: the estimate is the median of all ratios, the interval holds the true ratio in 90
-of 100 cases (each end in 95). With fewer, nothing below `SURE_RATIO` is called a change.
+With four runs or more on both sides: exact rank statistics on one number per run (Mann and Whitney 1947, Hodges and
+Lehmann 1963), never on pooled steps, which are not independent; the interval holds the true ratio in 90 of 100 cases
+(each end in 95). With fewer: the spread of the steps inside the runs, where it was measured, and a margin for what
+differs from run to run; without either nothing below `SURE_RATIO` is called a change.
 """
 
 from __future__ import annotations
@@ -17,15 +18,20 @@ Floats = NDArray[np.float64]
 
 ENOUGH_RUNS = 4
 SURE_RATIO = 1.3
-"""With few runs per side a smaller change of time cannot be told from noise: on a shared machine two runs of one
-program differ by as much."""
+"""With few runs per side, and steps that were not measured one by one, a smaller change of time cannot be told from
+noise: on a shared machine two runs of one program differ by as much."""
+BETWEEN_RUNS = 1.05
+"""What steps of one run cannot show: two runs of one program differ by as much on a machine that does nothing else
+(placement of memory and threads, clock rates)."""
+_ERRORS = 3.0
+"""Standard errors of the mean that a change must exceed; neighbouring steps are alike, so two would be too few."""
 _ALPHA = 0.05
 
 
 @dataclass(frozen=True)
 class Ratios:
-    """Per row: B over A, the interval, and the one-sided p-values of "slower" and "faster". Where there are too few
-    runs the interval is as wide as `SURE_RATIO` allows."""
+    """Per row: B over A, an interval that holds it, and the one-sided p-values of "slower" and "faster"; `exact` where
+    those are of rank statistics over runs, else they are 0 (outside of the interval) or 1."""
 
     estimate: Floats
     low: Floats
@@ -35,26 +41,21 @@ class Ratios:
     exact: bool
 
 
-def ratios(a: Floats, b: Floats) -> Ratios:
-    """Rows are what is compared, columns are runs; values must be positive, others give the ratio 1 or infinity."""
+def ratios(a: Floats, b: Floats, noise: Floats | None = None) -> Ratios:
+    """Rows are what is compared, columns are runs; values must not be negative, 0 over 0 is 1. `noise`: per row the
+    relative standard error of the ratio from the steps inside the runs; NaN where it is not known."""
     with np.errstate(divide="ignore", invalid="ignore"):
         pairs = b[:, :, None] / a[:, None, :]
+        estimate = np.median(b, axis=1) / np.median(a, axis=1)
+    estimate = np.where(np.isnan(estimate), 1.0, estimate)
     pairs = np.where(np.isnan(pairs), 1.0, pairs).reshape(len(a), a.shape[1] * b.shape[1])
     pairs.sort(axis=1)
-    estimate = np.median(pairs, axis=1)
     runs_a, runs_b = a.shape[1], b.shape[1]
-    above = (pairs > 1).sum(axis=1) + 0.5 * (pairs == 1).sum(axis=1)
     if min(runs_a, runs_b) < ENOUGH_RUNS:
-        sure_slower = (pairs[:, 0] > 1) & (estimate >= SURE_RATIO)
-        sure_faster = (pairs[:, -1] < 1) & (estimate <= 1 / SURE_RATIO)
-        return Ratios(
-            estimate,
-            np.where(sure_slower, pairs[:, 0], np.minimum(pairs[:, 0], estimate / SURE_RATIO)),
-            np.where(sure_faster, pairs[:, -1], np.maximum(pairs[:, -1], estimate * SURE_RATIO)),
-            np.where(sure_slower, 0.0, 1.0),
-            np.where(sure_faster, 0.0, 1.0),
-            False,
-        )
+        margin = sure_ratio(np.full(len(a), np.nan) if noise is None else noise)
+        low, high = np.minimum(pairs[:, 0], estimate / margin), np.maximum(pairs[:, -1], estimate * margin)
+        return Ratios(estimate, low, high, np.where(low > 1, 0.0, 1.0), np.where(high < 1, 0.0, 1.0), False)
+    above = (pairs > 1).sum(axis=1) + 0.5 * (pairs == 1).sum(axis=1)
     below = np.cumsum(_null(runs_a, runs_b))
     cut = max(int(np.searchsorted(below, _ALPHA, side="right")) - 1, 0)  # largest u with P(U <= u) <= alpha
     total = runs_a * runs_b
@@ -63,7 +64,15 @@ def ratios(a: Floats, b: Floats) -> Ratios:
         found: Floats = below[np.clip(np.floor(count).astype(int), 0, total)]
         return found
 
-    return Ratios(estimate, pairs[:, cut], pairs[:, total - 1 - cut], tail(total - above), tail(above), True)
+    low, high = np.minimum(pairs[:, cut], estimate), np.maximum(pairs[:, total - 1 - cut], estimate)
+    slower, faster = np.where(estimate > 1, tail(total - above), 1.0), np.where(estimate < 1, tail(above), 1.0)
+    return Ratios(estimate, low, high, slower, faster, True)
+
+
+def sure_ratio(noise: Floats) -> Floats:
+    """From which ratio on few runs show a change, for relative standard errors of the steps inside them."""
+    found: Floats = np.where(np.isnan(noise), SURE_RATIO, BETWEEN_RUNS * np.exp(_ERRORS * np.nan_to_num(noise)))
+    return found
 
 
 @cache

@@ -112,6 +112,8 @@ def _runs(diff: Diff) -> str:
 
 def _totals(diff: Diff) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("time", *_figure(diff.step))]
+    if diff.work != diff.step:
+        rows.append(("time in operators", *_figure(diff.work)))
     if diff.gpu is not None:
         rows.append(("device time", *_figure(diff.gpu)))
     for name, (a, b), show in (
@@ -125,7 +127,7 @@ def _totals(diff: Diff) -> list[tuple[str, ...]]:
 
 
 def _figure(figure: Figure) -> tuple[str, str, str, str, str]:
-    interval = f"{100 * (figure.low - 1):+.1f} to {100 * (figure.high - 1):+.1f}%"
+    interval = f"{100 * (figure.low - 1):+.1f} to {100 * (figure.high - 1):+.1f}%" if figure.a else ""
     verdict = figure.verdict
     return duration(figure.a), duration(figure.b), _percent(figure.a, figure.b), interval, verdict
 
