@@ -194,8 +194,8 @@ def main() -> int:
         result = {"ok": False, "error": f"{type(error).__name__}: {error}"[-3000:]}
     result["seconds"] = round(time.monotonic() - begin, 1)
     (work / f"{name}.json").write_text(json.dumps(result, indent=1, default=str))
-    print(name, json.dumps(result, default=str)[:3000])
-    return 0
+    print(json.dumps({"check": name, **result}, default=str)[:100_000])
+    return 1 if result["ok"] is False else 0
 
 
 if __name__ == "__main__":

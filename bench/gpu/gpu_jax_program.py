@@ -8,6 +8,7 @@ The last line printed is a JSON object: `step_ms`, the mean of STEPS steps after
 import json
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -44,7 +45,12 @@ def train_step(weights: Tree, momentum: Tree, x: jax.Array, y: jax.Array) -> tup
     return jax.tree.map(lambda w, m: w - 1e-3 * m, weights, momentum), momentum, loss
 
 
-def main(steps: int) -> None:
+Step = Callable[[], None]
+Timed = Callable[[Step, int], float]
+
+
+def workload() -> tuple[Step, Timed]:
+    """A step that goes on from the one before, and a function that tells its seconds over so many of them."""
     keys = iter(jax.random.split(jax.random.key(0), 8))
 
     def made(*shape: int) -> jax.Array:
@@ -55,15 +61,28 @@ def main(steps: int) -> None:
     weights: Tree = {"layers": layers, "out": made(WIDTH, WIDTH)}
     momentum = jax.tree.map(jnp.zeros_like, weights)
     x, y = made(8, 128, WIDTH), made(8, 128, WIDTH)
-    began_s, loss = 0.0, jnp.zeros(())
-    for step in range(steps + 5):
-        if step == 5:
-            loss.block_until_ready()
-            began_s = time.perf_counter()
-        weights, momentum, loss = train_step(weights, momentum, x, y)
-    loss.block_until_ready()
-    took_s = time.perf_counter() - began_s
-    print(json.dumps({"step_ms": took_s / steps * 1e3, "device": jax.devices()[0].device_kind, "jax": jax.__version__}))
+    state = (weights, momentum, jnp.zeros(()))
+
+    def step() -> None:
+        nonlocal state
+        state = train_step(state[0], state[1], x, y)
+
+    def timed(step: Step, steps: int) -> float:
+        state[2].block_until_ready()
+        begin = time.perf_counter()
+        for _ in range(steps):
+            step()
+        state[2].block_until_ready()
+        return (time.perf_counter() - begin) / steps
+
+    return step, timed
+
+
+def main(steps: int) -> None:
+    step, timed = workload()
+    timed(step, 5)
+    taken_s = timed(step, steps)
+    print(json.dumps({"step_ms": taken_s * 1e3, "device": jax.devices()[0].device_kind, "jax": jax.__version__}))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,124 @@
+"""The stages of a round, their steps with the seconds that each may take, and the sets that fit into one call."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from gpu_run import rehearsing
+
+
+@dataclass(frozen=True)
+class Step:
+    """A process of its own. `{seconds}` in the command is what it may take, less `ending_s`."""
+
+    name: str
+    command: tuple[str, ...]
+    limit_s: float
+    environment: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    after_failure_of: str = ""
+    """Only where the step of that name did not end as it should."""
+    ending_s: float = 3
+    traced: bool = False
+    """Its calls into CUPTI that may wait are written down: after a hang the last is the one."""
+
+
+def module(*words: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", *words)
+
+
+JAX = {
+    "XLA_FLAGS": "--xla_gpu_autotune_level=0",
+    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+    "JAX_COMPILATION_CACHE_DIR": "jax-cache",
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+}
+"""Choosing algorithms takes half a minute otherwise; what was compiled is there for the next process."""
+PLAIN = "plain"
+SWITCHES: dict[str, dict[str, str]] = {
+    "window of 50 ms": {"LEADLINE_PC_LAUNCHES": "0"},
+    "synchronise on the launching thread": {"LEADLINE_PC_SYNC": "launch"},
+    "without synchronising": {"LEADLINE_PC_SYNC": "off"},
+    "without records": {"LEADLINE_PC_RECORDS": "none"},
+    "without module callbacks": {"LEADLINE_PC_CODE": "off"},
+    "buffers of CUPTI's own size": {"LEADLINE_PC_HARDWARE_MB": "0", "LEADLINE_PC_SCRATCH_MB": "0"},
+    "serialised": {"LEADLINE_PC_MODE": "serialised"},
+    "on a thread of ours, launch waiting": {"LEADLINE_PC_PLACE": "helper"},
+    "since the context was created": {"LEADLINE_PC_PLACE": "created"},
+    "all records": {"LEADLINE_PC_RECORDS": "all"},
+    "window thread, as it hung": {"LEADLINE_PC_PLACE": "window", "LEADLINE_PC_RECORDS": "all"},
+}
+"""The hypotheses about sampling that hangs, each with its switch; docs/providers/nvidia.md has what they mean."""
+IN_TORCH = "torch and Triton"
+TRIED_IN_TORCH = ("on a thread of ours, launch waiting", "without module callbacks", "without records")
+TINY_S = "1" if rehearsing() else "3"
+COUNTING_S = "1.5" if rehearsing() else "6"
+
+
+def _sampling(name: str, environment: Mapping[str, str], only_if: str = "") -> Step:
+    command = module("gpu_attempt", "instructions", "scattered", TINY_S, "--instructions", "--budget", "20%")
+    return Step(name, command, 13, environment, only_if, traced=True)
+
+
+def _sampling_in_torch(name: str, environment: Mapping[str, str], only_if: str = "") -> Step:
+    command = module("gpu_checks", "instructions", ".")
+    return Step(name, command, 30, environment, only_if, traced=True)
+
+
+def _counting(kernel: str, what: str) -> Step:
+    options = ("--replay", "--budget", "50%") if what == "replay" else ("--budget", "20%")
+    command = module("gpu_attempt", what, kernel, COUNTING_S, "--gpu-metrics", "all", *options)
+    return Step(f"{what} of {kernel}", command, 22, traced=True)
+
+
+def _cost(workload: str, group: str, limit_s: float, rounds: int = 7) -> Step:
+    command = module("gpu_launch_cost", workload, group, str(rounds), "{seconds}")
+    environment = {"torch": {"TEARDOWN_CUPTI": "1"}, "client": JAX if workload == "jax" else {}}.get(group, {})
+    return Step(f"{workload} {group}", command, limit_s, environment, ending_s=4)
+
+
+def _without_finalizing(workload: str) -> Step:
+    """Where leaving CUPTI for good ends the process, its instrumentation stays between turns."""
+    step = _cost(workload, "client", 40, rounds=3)
+    environment = {**step.environment, "ROUND_NOT_FINALIZED": "1"}
+    return replace(step, name=f"{step.name}, not finalised", environment=environment, after_failure_of=step.name)
+
+
+STAGES: dict[str, tuple[Step, ...]] = {
+    "instructions": (
+        _sampling(PLAIN, {}),
+        _sampling_in_torch(IN_TORCH, {}),
+        *(_sampling(name, switches, PLAIN) for name, switches in SWITCHES.items()),
+        *(_sampling_in_torch(f"{IN_TORCH}, {name}", SWITCHES[name], IN_TORCH) for name in TRIED_IN_TORCH),
+    ),
+    "counters": (
+        _counting("multiplying", "counters"),
+        _counting("copying", "counters"),
+        _counting("scattered", "replay"),
+        _counting("conflicts", "replay"),
+    ),
+    "cost decode": (
+        _cost("decode", "client", 62),
+        _without_finalizing("decode"),
+        _cost("decode", "torch", 22),
+        _cost("decode", "proton", 22),
+    ),
+    "cost resnet50": (
+        _cost("resnet50", "client", 62),
+        _without_finalizing("resnet50"),
+        _cost("resnet50", "torch", 26),
+        _cost("resnet50", "proton", 24),
+    ),
+    "cost jax": (_cost("jax", "client", 60), _without_finalizing("jax")),
+}
+"""In the order of their worth."""
+LIMITS: dict[str, float] = {"instructions": 105, "counters": 75}
+"""Seconds of a whole stage, where steps that hang could take the others' time."""
+SETS: dict[str, tuple[str, ...]] = {
+    "first": ("instructions", "counters", "cost decode", "cost resnet50", "cost jax"),
+    "again": ("instructions", "counters", "cost decode", "cost resnet50"),
+}
+"""By call: each at most 280 s."""
