@@ -115,13 +115,14 @@ PYTHON: dict[str, set[str]] = {
     "attach": {"_native"},
     "profiles": set(),
     "trace": {"profiles", "xla"},
+    "opening": {"profiles", "trace"},
     "analysis": {"whatif", "trace", "profiles"},
-    "whatif": {"trace", "profiles"},
+    "whatif": {"opening", "trace", "profiles"},
     "convert": {"profiles", "trace"},
     "query": {"profiles", "analysis"},
-    "compare": {"profiles", "analysis"},
+    "compare": {"profiles", "analysis", "opening"},
     "report": {"profiles", "trace", "analysis", "whatif", "query", "compare"},
-    "agent": {"profiles", "trace", "analysis", "whatif", "query", "compare", "report"},
+    "agent": {"profiles", "opening", "trace", "analysis", "whatif", "query", "compare", "report"},
     "testing": {"capture", "profiles", "compare", "report"},
     "distributed": {"profiles"},
     "notebook": {"capture", "profiles", "analysis", "query", "compare", "report"},
@@ -132,6 +133,7 @@ PYTHON: dict[str, set[str]] = {
         "tools",
         "attach",
         "profiles",
+        "opening",
         "trace",
         "analysis",
         "whatif",
@@ -154,7 +156,7 @@ PYTHON_NATIVE = {"_cubin", "_events", "_native", "_simulate", "_xla"}
 # The public entry points open offline packages when they are called, never when they are imported.
 # A profile opens what answers questions about it when it is asked.
 PYTHON_LAZY: dict[str, set[str]] = {
-    "": {"profiles", "compare", "_native"},
+    "": {"opening", "compare", "_native"},
     "xla": {"_xla"},
     "capture": {"tools"},  # only where `--tool` asks for it
     "trace": {"_events", "_xla"},
@@ -170,6 +172,7 @@ PYTHON_FOREIGN: dict[str, set[str]] = {
     "attach": set(),
     "profiles": {"numpy"},
     "trace": {"numpy"},
+    "opening": set(),
     "analysis": {"numpy"},
     "whatif": {"numpy"},
     "query": {"numpy"},

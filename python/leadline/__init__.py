@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from leadline.capture.training.profiler import build_profiler
     from leadline.capture.training.timers import CUDATimer, CUDATimerCollection
     from leadline.compare import diff
-    from leadline.profiles.reader import open_profile as open
+    from leadline.opening import open_any as open
     from leadline.report.training import print_summary
 
 __all__ = [
@@ -87,7 +87,7 @@ def _source(name: str) -> tuple[str, str] | None:
         case "load_ipython_extension":
             return "leadline.notebook.magic", "load_ipython_extension"
         case "open":
-            return "leadline.profiles", "open_profile"
+            return "leadline.opening", "open_any"
     return None
 
 

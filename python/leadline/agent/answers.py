@@ -10,7 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from leadline.compare import CompareError, compare
-from leadline.profiles import Profile, ProfileFileError, open_profile
+from leadline.opening import open_any
+from leadline.profiles import Profile, ProfileFileError
 from leadline.query import QueryError, query
 from leadline.report import ReportOptions, build_report
 from leadline.report.answer import json_answer
@@ -49,7 +50,7 @@ def bounded(answer: Callable[[], str]) -> str:
 
 @lru_cache(maxsize=4)
 def _kept(path: str, changed_ns: int) -> Profile:
-    return open_profile(path)
+    return open_any(path)
 
 
 def opened(path: str) -> Profile:

@@ -20,30 +20,16 @@ _PAGE = "<!doctype html>"
 
 
 def open_profile(path: str) -> Profile:
-    """The profile in `path`, or made of the trace of another profiler that is there; raises CommandError (exit code 2)
-    when it cannot be read."""
+    """See `leadline.opening.open_any`; raises CommandError (exit code 2) when it cannot be read."""
+    from leadline.opening import open_any
     from leadline.profiles import ProfileFileError
-    from leadline.profiles import open_profile as read
 
     try:
-        return read(path)
+        return open_any(path)
     except ProfileFileError as error:
-        if imported := _imported(path):
-            return imported
         raise CommandError(str(error)) from error
-
-
-def _imported(path: str) -> Profile | None:
-    """The profile of a trace of another profiler; None where `path` is none that can be imported."""
-    from leadline.trace.importers import import_traces, recognised
-    from leadline.trace.tables import TraceError
-
-    if not recognised(Path(path)):
-        return None
-    try:
-        return import_traces([path])
-    except (TraceError, ValueError) as error:
-        raise CommandError(str(error)) from error
+    except OSError as error:
+        raise CommandError(f"Cannot read {path}: {error.strerror or error}; check the path.") from error
 
 
 def write_result(data: str | bytes, output: str | None) -> None:

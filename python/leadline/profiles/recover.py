@@ -209,7 +209,7 @@ def _opened(segment: Path, events: Path | None) -> Tables:
     try:
         return open_segment(segment, events=events)
     except ProfileFileError as error:
-        return _with_loss(open_segment(segment), 0, LossKind.EVENTS_DROPPED, f"The trace window is missing: {error}")
+        return with_loss(open_segment(segment), 0, LossKind.EVENTS_DROPPED, f"The trace window is missing: {error}")
 
 
 def _with_completeness(tables: Tables, process: _package.ProcessPart, running: bool) -> Tables:
@@ -218,7 +218,7 @@ def _with_completeness(tables: Tables, process: _package.ProcessPart, running: b
     processes = {**tables["processes"], "complete": np.full(count, process.complete, "|u1")}
     changed = Tables({**tables.columns, "processes": processes})
     for row in [] if process.complete else range(count):
-        changed = _with_loss(changed, row, LossKind.PROCESS_INCOMPLETE, _incomplete_sentence(process, running))
+        changed = with_loss(changed, row, LossKind.PROCESS_INCOMPLETE, _incomplete_sentence(process, running))
     return changed
 
 
@@ -256,7 +256,7 @@ def _last(process: _package.ProcessPart) -> str:
     return f" Its last collective was {last}, which {'had ended' if last.done_ns else 'is not known to have ended'}."
 
 
-def _with_loss(tables: Tables, process: int, kind: LossKind, sentence: str) -> Tables:
+def with_loss(tables: Tables, process: int, kind: LossKind, sentence: str) -> Tables:
     """One more row in `losses`, its sentence as one more string."""
     strings = _more_strings(tables, [sentence.encode()])
     added = {"process": process, "kind": int(kind), "count": 1, "detail": tables.rows("strings")}
@@ -272,7 +272,7 @@ def _with_collectives(tables: Tables, flight: Path | None) -> Tables:
     try:
         recorded = read_flight(flight).collectives
     except ProfileFileError as error:
-        return _with_loss(tables, 0, LossKind.PROCESS_INCOMPLETE, f"Its last collectives are missing: {error}")
+        return with_loss(tables, 0, LossKind.PROCESS_INCOMPLETE, f"Its last collectives are missing: {error}")
     texts: list[bytes] = []
 
     def row_of(text: str) -> int:

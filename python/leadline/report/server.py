@@ -12,6 +12,7 @@ import contextlib
 import io
 import json
 import secrets
+import stat
 import threading
 import zipfile
 from collections.abc import Sequence
@@ -36,6 +37,7 @@ class View:
     def __init__(self, profiles: Sequence[tuple[str, Profile]]) -> None:
         self._names = [name for name, _ in profiles]
         self._profiles = [profile for _, profile in profiles]
+        self._marks = [_mark(name) for name in self._names]
         self._made: dict[str, bytes] = {}
         self._lock = threading.Lock()
         self._reading = threading.Lock()
@@ -73,10 +75,11 @@ class View:
             return self._made[key]
 
     def _bytes(self, index: int) -> bytes:
-        """The file itself; of another profiler's trace the profile that was made of it."""
-        data = Path(self._names[index]).read_bytes()
-        if zipfile.is_zipfile(io.BytesIO(data)):
-            return data
+        """The file itself while it is the one that was opened; else, and of traces and folders, what was opened."""
+        if self._marks[index] is not None and self._marks[index] == _mark(self._names[index]):
+            data = Path(self._names[index]).read_bytes()
+            if zipfile.is_zipfile(io.BytesIO(data)):
+                return data
         return self.packed(index)
 
     def packed(self, index: int) -> bytes:
@@ -111,6 +114,15 @@ class View:
             if self._sources is None:
                 self._sources = PageSources(self._profiles[0])  # a second one is only compared with
             return self._sources.text(file)
+
+
+def _mark(name: str) -> tuple[int, int, int] | None:
+    """What tells a file from the one that replaces it; None for a folder or an address."""
+    try:
+        found = Path(name).stat()
+    except OSError:
+        return None
+    return (found.st_ino, found.st_mtime_ns, found.st_size) if stat.S_ISREG(found.st_mode) else None
 
 
 class ViewServer:

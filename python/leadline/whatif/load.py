@@ -9,8 +9,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from leadline.opening import is_ours, open_any
 from leadline.profiles import Profile
-from leadline.profiles.reader import open_profile
 from leadline.trace.importers import import_traces, of_another_format
 from leadline.trace.loops import one_loop
 from leadline.trace.profile_window import read_profile
@@ -41,7 +41,7 @@ def load(path: str | Path | Sequence[str | Path], window: tuple[int, int] | None
     """
     if isinstance(path, str | Path) and Path(path).suffix == ".parquet":
         return _job(path, window)
-    if isinstance(path, str | Path) and Path(path).suffix == ".leadline":
+    if isinstance(path, str | Path) and is_ours(path):
         return _graph(_read_profile(path, window))
     places, found = _places(path)
     if any(of_another_format(source) for source in found):
@@ -89,7 +89,7 @@ def _graph(read: list[tuple[Trace, Steps]]) -> Graph:
 
 
 def _read_profile(path: str | Path, window: tuple[int, int] | None) -> list[tuple[Trace, Steps]]:
-    return _windows(open_profile(path), window, Path(path).name)
+    return _windows(open_any(path), window, Path(path).name)
 
 
 def _windows(profile: Profile, window: tuple[int, int] | None, name: str) -> list[tuple[Trace, Steps]]:

@@ -11,6 +11,8 @@ from typing import Protocol
 from leadline.profiles.merge import merge_profiles
 from leadline.profiles.profile import Profile
 from leadline.profiles.reader import open_profile
+from leadline.profiles.recover import with_loss
+from leadline.schema import LossKind
 from leadline.trace.importers import (
     ctf,
     kineto,
@@ -65,21 +67,30 @@ IMPORTERS: tuple[Importer, ...] = (
 def import_traces(paths: Sequence[str | Path], relations: Sequence[Compared] = ()) -> Profile:
     """The profile of one trace, or of the ranks of a job together: files, folders or archives of them. Profiles of ours
     may be among them. Recordings of the kernel are laid beside what else there is. `relations`: how the machines'
-    clocks compare; without them by CLOCK_REALTIME.
+    clocks compare; without them by CLOCK_REALTIME. What a folder or an archive holds beside traces is left out, and
+    counted as a loss.
 
     Raises TraceError with the file that no importer knows, and whatever is wrong with one that an importer does know.
     """
     programs: list[Profile] = []
     kernels: list[tuple[Importer, Source]] = []
-    for source in (found for path in paths for found in ([_Own(Path(path))] if _is_ours(path) else sources(path))):
+    left_out: list[TraceError] = []
+    for source, named in _sources(paths):
         if isinstance(source, _Own):
             programs.append(open_profile(source.path))
             continue
-        importer = _importer(source)
-        if getattr(importer, "kernel_only", lambda source: False)(source):
-            kernels.append((importer, source))
-        else:
-            programs.append(_read(importer, source))
+        try:
+            importer = _importer(source)
+            if getattr(importer, "kernel_only", lambda source: False)(source):
+                kernels.append((importer, source))
+            else:
+                programs.append(_read(importer, source))
+        except TraceError as error:
+            if named:
+                raise
+            left_out.append(error)
+    if left_out and not programs and not kernels:
+        raise left_out[0]
     if not programs and len(kernels) == 1:
         return _read(*kernels[0])
     if not programs:
@@ -92,7 +103,20 @@ def import_traces(paths: Sequence[str | Path], relations: Sequence[Compared] = (
     for importer, source in kernels:
         with _whole(source):
             found = joined(found, importer.recording(source))  # type: ignore[attr-defined]
+    for why in left_out:
+        found = Profile(with_loss(found.tables, 0, LossKind.FILE_LEFT_OUT, f"{why}."), found.meta)
     return found
+
+
+def _sources(paths: Sequence[str | Path]) -> Iterator[tuple[_Own | Source, bool]]:
+    """Every file, and whether it was named: what else lies in a folder was not."""
+    for path in paths:
+        if _is_ours(path):
+            yield _Own(Path(path)), True
+            continue
+        found = sources(path)
+        for source in found:
+            yield source, len(found) == 1
 
 
 def _read(importer: Importer, source: Source) -> Profile:
