@@ -117,16 +117,17 @@ PYTHON: dict[str, set[str]] = {
     "trace": {"profiles", "xla"},
     "opening": {"profiles", "trace"},
     "analysis": {"whatif", "trace", "profiles"},
+    "verdict": {"analysis", "trace", "profiles"},
     "whatif": {"opening", "trace", "profiles"},
     "convert": {"profiles", "trace"},
     "query": {"profiles", "analysis"},
     "compare": {"profiles", "analysis", "opening"},
-    "report": {"profiles", "trace", "analysis", "whatif", "query", "compare"},
-    "agent": {"profiles", "opening", "trace", "analysis", "whatif", "query", "compare", "report"},
+    "report": {"profiles", "trace", "analysis", "verdict", "whatif", "query", "compare"},
+    "agent": {"profiles", "opening", "trace", "analysis", "verdict", "whatif", "query", "compare", "report"},
     "testing": {"capture", "profiles", "compare", "report"},
     "distributed": {"profiles"},
-    "notebook": {"capture", "profiles", "analysis", "query", "compare", "report"},
-    "terminal": {"profiles", "analysis", "report"},
+    "notebook": {"capture", "profiles", "analysis", "verdict", "query", "compare", "report"},
+    "terminal": {"profiles", "analysis", "verdict", "report"},
     "cli": {
         "",
         "capture",
@@ -136,6 +137,7 @@ PYTHON: dict[str, set[str]] = {
         "opening",
         "trace",
         "analysis",
+        "verdict",
         "whatif",
         "query",
         "compare",
@@ -161,7 +163,7 @@ PYTHON_LAZY: dict[str, set[str]] = {
     "capture": {"tools"},  # only where `--tool` asks for it
     "trace": {"_events", "_xla"},
     "whatif": {"_simulate"},
-    "profiles": {"_cubin", "analysis", "query", "notebook", "trace"},
+    "profiles": {"_cubin", "analysis", "query", "notebook", "trace", "verdict"},
 }
 # third-party packages, at the top of a file
 PYTHON_FOREIGN: dict[str, set[str]] = {
@@ -174,6 +176,7 @@ PYTHON_FOREIGN: dict[str, set[str]] = {
     "trace": {"numpy"},
     "opening": set(),
     "analysis": {"numpy"},
+    "verdict": {"numpy"},
     "whatif": {"numpy"},
     "query": {"numpy"},
     "compare": {"numpy"},

@@ -151,6 +151,7 @@ def build_meta(part: Part) -> dict[str, Any]:
         "host": host(),
         "processes": records,
         "exit": part.session.get("exit"),
+        **({"observed": observed} if (observed := part.session.get("observed")) else {}),
         "complete": bool(part.processes) and all(process.complete for process in part.processes),
     }
 

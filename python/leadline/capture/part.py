@@ -111,6 +111,12 @@ class PartDirectory:
         """Replace `session.json`; raises OSError."""
         write_json(self.folder / SESSION_FILE, record.to_json())
 
+    def note_observed(self, observed: list[dict[str, Any]]) -> None:
+        """Note in `session.json` what was seen of the program's processes from outside. Raises OSError."""
+        record = self.session()
+        if record is not None and observed:
+            self.write_session(replace(record, observed=observed))
+
     def end_session(self, exit_status: dict[str, Any] | None) -> None:
         """Note in `session.json` when the program ended and how; from now on nobody can join. Raises OSError."""
         record = self.session()

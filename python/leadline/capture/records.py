@@ -39,6 +39,8 @@ class SessionRecord:
     ended_at_ns: int | None = None
     """Set by whoever is about to make the file: nobody may join any more."""
     exit: dict[str, Any] | None = None
+    observed: list[dict[str, Any]] = field(default_factory=list)
+    """What the supervisor saw of the program's processes from outside (see observe.py)."""
 
     def to_json(self) -> dict[str, Any]:
         """For `write_json`."""

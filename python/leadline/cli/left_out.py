@@ -32,8 +32,9 @@ def split_rates(words: Sequence[str]) -> list[str]:
     ]
 
 
-def split(words: Sequence[str]) -> list[str]:
-    """Options whose value may be left out get one, so that the program behind them is not taken for it."""
+def split(words: Sequence[str], with_value: Sequence[str] = _WITH_VALUE) -> list[str]:
+    """Options whose value may be left out get one, so that the program behind them is not taken for it. `with_value`:
+    the verb's options that take a word."""
     found: list[str] = []
     of_option = False  # the word is the value of the option before it
     for place, word in enumerate(words):
@@ -48,7 +49,7 @@ def split(words: Sequence[str]) -> list[str]:
             found.append(f"{word}={_RATES[word]:g}")
         else:
             found.append(word)
-            of_option = word in (*_WITH_VALUE, *_RATES)
+            of_option = word in (*with_value, *_RATES)
     return found
 
 

@@ -6,7 +6,9 @@ Imports only what starting a program needs; the summary's imports wait until the
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,13 +28,14 @@ from leadline.capture.endpoint import ENDPOINT_HELP, port_file
 from leadline.capture.errors import ProfileError
 from leadline.capture.finish import finish
 from leadline.capture.messages import say
+from leadline.capture.observe import LOOK_S, Observer, Often
 from leadline.capture.output import default_output
 from leadline.capture.part import PartDirectory
 from leadline.capture.providers.accelerator_files import audit_environment
 from leadline.capture.providers.amd_files import tool_environment
 from leadline.capture.providers.nvidia_files import injection_environment
 from leadline.capture.records import StartedBy
-from leadline.capture.rolling import LOOK_S, Keep, Rolling
+from leadline.capture.rolling import Keep, Rolling
 from leadline.capture.supervisor import Command, ExitStatus, release_signals, run_program
 from leadline.cli.accelerator_arguments import add_accelerator_arguments, unseen
 from leadline.cli.errors import CommandError
@@ -153,8 +156,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the program under measurement; returns its exit code (or dies by its signal). 2: it was never started."""
+    status, path, rolling = measure(arguments, lambda: _options(arguments))
+    if path is not None and not arguments.quiet:
+        _print_summary(path)
+        if rolling is not None and rolling.told():
+            say(rolling.told())
+    return status.leave()
+
+
+def measure(
+    arguments: argparse.Namespace,
+    options_of: Callable[[], Options],
+    look: Callable[[PartDirectory], None] | None = None,
+) -> tuple[ExitStatus, Path | None, Rolling | None]:
+    """Run the program and make its file: how it ended, the file (None where there is none), what rolled it. `look` is
+    called while it runs, twice a second. Raises CommandError where the program was never started."""
     try:
-        options = _options(arguments)
+        options = options_of()
         _check_counters(options)
         command = _command(arguments)
         every_s, keep = _rolling(arguments, options)
@@ -174,7 +192,7 @@ def run(arguments: argparse.Namespace) -> int:
     recorder = _kernel_recorder(options, part)
     rolling = Rolling(part, every_s, keep, say) if every_s else None
     try:
-        status = _run(command, part, options, recorder, rolling)
+        status = _run(command, part, options, recorder, rolling, look)
     except ProfileError as error:
         part.remove()
         if recorder is not None:
@@ -193,11 +211,7 @@ def run(arguments: argparse.Namespace) -> int:
         symbolize_here(path)
     if path is not None and options.accelerators and (sentence := unseen(path)):
         say(sentence)
-    if path is not None and not options.quiet:
-        _print_summary(path)
-        if rolling is not None and rolling.told():
-            say(rolling.told())
-    return status.leave()
+    return status, path, rolling
 
 
 def _options(arguments: argparse.Namespace) -> Options:
@@ -308,28 +322,41 @@ def _kernel_recorder(options: Options, part: PartDirectory) -> KernelRecorder | 
 
 
 def _run(
-    command: Command, part: PartDirectory, options: Options, recorder: KernelRecorder | None, rolling: Rolling | None
+    command: Command,
+    part: PartDirectory,
+    options: Options,
+    recorder: KernelRecorder | None,
+    rolling: Rolling | None,
+    look: Callable[[PartDirectory], None] | None,
 ) -> ExitStatus:
     environment = _environment(part, options)
-    if rolling is not None:
+    observer = Observer(os.getpid())
+    often = Often(LOOK_S)
+    every_s = LOOK_S
+    if recorder is not None:
+        from leadline.capture.kernel.recorder import LOOK_S as KERNEL_LOOK_S
 
-        def roll() -> None:
-            part.beat()
-            rolling.beat()
-
-        return run_program(command, environment, roll, LOOK_S)
-    if recorder is None:
-        return run_program(command, environment, part.beat)
-    from leadline.capture.kernel.recorder import LOOK_S as KERNEL_LOOK_S
-
-    if recorder.switch is not None:
-        environment[KERNEL_VARIABLE] = str(recorder.switch)
+        every_s = KERNEL_LOOK_S
+        if recorder.switch is not None:
+            environment[KERNEL_VARIABLE] = str(recorder.switch)
 
     def beat() -> None:
+        if recorder is not None:
+            recorder.look()
+        if not often.due():
+            return
         part.beat()
-        recorder.look()
+        observer.look()
+        if rolling is not None:
+            rolling.beat()
+        if look is not None:
+            look(part)
 
-    return run_program(command, environment, beat, KERNEL_LOOK_S)
+    try:
+        return run_program(command, environment, beat, every_s)
+    finally:
+        with contextlib.suppress(OSError):
+            part.note_observed(observer.observed())
 
 
 def _attach(path: Path, recording: Path) -> None:

@@ -34,6 +34,7 @@ GROUPS: dict[str, tuple[Subcommand, ...]] = {
         Subcommand("stats", "leadline.cli.stats", "summarise durations and latencies in the trace window"),
     ),
     "Explain": (
+        Subcommand("why", "leadline.cli.why", "say why the step is slow: of a script, a PID, a profile or a trace"),
         Subcommand("analyze", "leadline.cli.analyze", "name the problems of a profile, with evidence, fix and gain"),
         Subcommand("whatif", "leadline.cli.whatif", "predict what a change would gain, from one trace window"),
     ),
@@ -72,6 +73,7 @@ SUBCOMMANDS: tuple[Subcommand, ...] = tuple(one for group in GROUPS.values() for
 FIRST = """\
 leadline shows where the time and memory of a deep-learning program go, down to the kernel.
 
+  leadline why train.py            run a program and say why its step is slow
   leadline run train.py            profile a program; writes train.leadline
   leadline report train.leadline   read the profile as text
   leadline view train.leadline     read it in the browser

@@ -17,6 +17,7 @@ from leadline.schema import EventKind
 if TYPE_CHECKING:
     from leadline.analysis.findings import Findings
     from leadline.query import QueryResult
+    from leadline.verdict.model import Verdict
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,13 @@ class Profile:
         from leadline.analysis.analyze import analyze  # it reads profiles, so it cannot be imported by them
 
         return analyze(self, rules, settings)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Why the step is slow: the account of one step, its critical resource, a sentence; see leadline.verdict."""
+        from leadline.verdict.judge import judge  # it reads profiles, so it cannot be imported by them
+
+        return judge(self)
 
     def query(self, text: str) -> QueryResult:
         """What a one-line query asks, such as `operator:aten::* where phase = backward sort -self top 10`; see

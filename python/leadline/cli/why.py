@@ -1,0 +1,240 @@
+"""`leadline why`: why the step is slow, in one sentence. Runs a program, attaches to one, or reads a file.
+
+A program runs to its end as the shell would run it, with its own exit code; while it runs the verdict is said as soon
+as it is known (30 steps behind the warm-up, or the budget), and again at the end where it is another. `--steps N` ends
+the program by SIGINT behind N steps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from leadline.capture.messages import say
+from leadline.cli.errors import CommandError
+from leadline.cli.left_out import split as split_program
+
+if TYPE_CHECKING:
+    from leadline.capture.config import Options
+    from leadline.capture.part import PartDirectory
+    from leadline.profiles import Profile
+
+_STEPS = 30
+_WARM_UP = 5
+_FIRST_LOOK_S = 8.0
+_BUDGET_S = 60.0
+_HZ = 49.0
+"""Samples a second of each thread and kind: 30 s of a step tell a share to 3 points, and cost under 0.5 %."""
+_WAIT_HZ = 20.0
+_FLUSH_S = 2.0
+_WITH_VALUE = ("--steps", "--budget", "--format", "-o", "--output", "--seconds")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "leadline why [options] (SCRIPT | -m MODULE | -- COMMAND | PID | FILE) [ARGS ...]"
+    parser.allow_abbrev = False
+    parser.add_argument("--steps", type=int, default=0, metavar="N", help="end the program (Ctrl-C) behind N steps")
+    parser.add_argument(
+        "--budget",
+        type=float,
+        default=_BUDGET_S,
+        metavar="S",
+        dest="seconds",
+        help="a verdict is said after so many seconds at the latest; a PID is measured for so long (default: %(default)g)",
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json, on stdout")
+    parser.add_argument("-o", "--output", metavar="FILE", help="keep the profile there (default: SCRIPT's name)")
+    parser.add_argument("--shapes", action="store_true", help="keep the shapes of operator inputs, for attained time")
+    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module")
+    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="script and its arguments")
+
+
+def split(words: Sequence[str]) -> list[str]:
+    """What follows the program is its own."""
+    return split_program(words, with_value=_WITH_VALUE)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Exit code of the program where one was run, else 0."""
+    words: list[str] = list(arguments.program)
+    if arguments.module is None and len(words) == 1:
+        if words[0].isdigit() and not Path(words[0]).exists():
+            return _attached(int(words[0]), arguments)
+        if _is_measured(Path(words[0])):
+            from leadline.cli.files import open_profile
+
+            _tell(open_profile(words[0]), words[0], arguments.format)
+            return 0
+    if not words and arguments.module is None:
+        raise CommandError("Say what is slow: leadline why SCRIPT, leadline why PID, or leadline why FILE.")
+    return _run(arguments)
+
+
+def _is_measured(path: Path) -> bool:
+    """Whether it is a profile, or the trace of another profiler; a script is neither."""
+    if path.suffix in (".py", "") and not path.is_dir():
+        return False
+    if path.suffix == ".leadline":
+        return True
+    from leadline.trace.importers import recognised
+
+    return path.exists() and recognised(path)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from leadline.cli import run as verb
+
+    parser = argparse.ArgumentParser(prog="leadline run")
+    verb.add_arguments(parser)
+    asked = parser.parse_args(["--quiet"])
+    asked.output, asked.shapes = arguments.output, arguments.shapes
+    asked.module, asked.program = arguments.module, arguments.program
+    watch = _Watch(arguments)
+    if arguments.format == "text":
+        say(f"measuring; a verdict follows within {arguments.seconds:g} s, or when the program ends")
+    status, path, _ = verb.measure(asked, _options(arguments), watch.look)
+    if path is not None:
+        from leadline.profiles import ProfileFileError, open_profile
+
+        try:
+            profile = open_profile(str(path))
+        except ProfileFileError as error:
+            raise CommandError(str(error)) from error
+        watch.tell_at_the_end(profile, str(path))
+    return 0 if watch.ended_it else status.leave()
+
+
+def _options(arguments: argparse.Namespace) -> Callable[[], Options]:
+    from leadline.capture.config import Options
+
+    def made() -> Options:
+        return Options.of(
+            {
+                "shapes": arguments.shapes,
+                "cpu_sample": _HZ,
+                "wait": _WAIT_HZ,
+                "quiet": True,
+                "flush_interval_s": _FLUSH_S,
+            }
+        )
+
+    return made
+
+
+class _Watch:
+    """Looks at the segments of a program that runs, and says the verdict when there is enough for one."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._format = arguments.format
+        self._steps = arguments.steps
+        self._budget_s = arguments.seconds
+        self._began = time.monotonic()
+        self._next_s = _FIRST_LOOK_S
+        self._said = ""
+        self.ended_it = False
+
+    def look(self, part: PartDirectory) -> None:
+        """Called twice a second; costs something only now and then."""
+        passed = time.monotonic() - self._began
+        if passed < self._next_s or self.ended_it or (self._said and not self._steps):
+            return
+        self._next_s = min(passed * 1.5, passed + 10)
+        with contextlib.suppress(Exception):  # the program goes on, whatever a look meets
+            self._look(part, passed)
+
+    def _look(self, part: PartDirectory, passed: float) -> None:
+        from leadline.profiles.live import LiveRun
+        from leadline.verdict.judge import judge
+        from leadline.verdict.model import CLASSES
+
+        profile = LiveRun(part.directory).look().whole
+        steps = _steps_of(profile)
+        wanted = self._steps or _STEPS + _WARM_UP
+        if steps < wanted and passed < self._budget_s:
+            return
+        if not self._said and self._format == "text":
+            verdict = judge(profile)
+            if verdict.kind != "cannot_tell" and verdict.kind in CLASSES:
+                self._said = verdict.kind
+                _print(verdict, str(part.output), sys.stderr)
+                if not self._steps:
+                    say("the program goes on, measured until it ends; Ctrl-C ends it")
+        if self._steps and steps >= self._steps:
+            self._end(profile)
+
+    def _end(self, profile: Profile) -> None:
+        """SIGINT to the process that trains, as Ctrl-C would; its handlers and finally clauses run."""
+        pids = [one.pid for one in profile.processes if one.parent_pid not in {p.pid for p in profile.processes}]
+        self.ended_it = True
+        for pid in pids:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGINT)
+
+    def tell_at_the_end(self, profile: Profile, file: str) -> None:
+        from leadline.verdict.judge import judge
+
+        verdict = judge(profile)
+        if self._said == verdict.kind and self._format == "text":
+            say(f"the verdict stays the same over the whole run; the profile is {file}")
+            return
+        _tell(profile, file, self._format, stream_of_program=True)
+
+
+def _steps_of(profile: Profile) -> int:
+    from leadline.analysis.case import Case
+
+    loop = Case(profile).known_loop
+    return loop.steps if loop is not None else 0
+
+
+def _attached(pid: int, arguments: argparse.Namespace) -> int:
+    from leadline.cli import attach as verb
+
+    parser = argparse.ArgumentParser(prog="leadline attach")
+    verb.add_arguments(parser)
+    seconds = min(arguments.seconds, 20.0) if arguments.seconds == _BUDGET_S else arguments.seconds
+    output = arguments.output or f"pid-{pid}.leadline"
+    asked = parser.parse_args([str(pid), "--quiet", "-o", output, "--seconds", str(seconds), "--wait", f"{_WAIT_HZ:g}"])
+    say(f"measuring process {pid} for {seconds:g} s")
+    code = verb.run(asked)
+    if code == 0:
+        from leadline.cli.files import open_profile
+
+        _tell(open_profile(output), output, arguments.format)
+    return code
+
+
+def _tell(profile: Profile, file: str, form: str, *, stream_of_program: bool = False) -> None:
+    from leadline.verdict.judge import judge
+    from leadline.verdict.model import as_object
+
+    verdict = judge(profile)
+    if form == "json":
+        print(json.dumps(as_object(verdict), indent=2, allow_nan=False))
+        return
+    _print(verdict, file, sys.stderr if stream_of_program else sys.stdout)
+
+
+def _print(verdict: object, file: str, stream: object) -> None:
+    from typing import TextIO, cast
+
+    from leadline.report.encoding import encodable
+    from leadline.report.source import visible
+    from leadline.report.text import for_stream
+    from leadline.verdict.model import Verdict
+    from leadline.verdict.text import as_lines, head
+
+    made, target = cast(Verdict, verdict), cast(TextIO, stream)
+    width, _ = for_stream(target)
+    name = file.rsplit("/", 1)[-1]
+    first = f"{name}   {head(made)}".rstrip()
+    text = "\n".join(visible(one) for one in (first, *as_lines(made, width), f"{'next':<10}leadline report {file}"))
+    target.write(encodable(text + "\n", target))

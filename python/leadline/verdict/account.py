@@ -1,0 +1,336 @@
+"""The account of one step: the wall time of the thread that sets its length, split without overlap.
+
+On a core, from what was measured: operators by class (their wall time times the share of it in which the thread ran),
+phases, Python by samples. Off a core: data loading, devices, ranks, then what is known of waiting. What nothing
+explains is `unexplained`; nothing is ever cut to make a sum come out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.analysis.case import Case
+from leadline.analysis.columns import Mask, Rows, nearest
+from leadline.analysis.functions import METRIC
+from leadline.analysis.loop import Loop, compiled_again
+from leadline.analysis.waiting import METRIC as WAIT
+from leadline.analysis.waiting import STATES, states_of
+from leadline.analysis.workclass import CLASSES, classes_of_nodes
+from leadline.profiles import Thread
+from leadline.schema import FrameKind
+from leadline.verdict.contention import Contention, contention
+from leadline.verdict.model import Account, Part, Place
+from leadline.verdict.places import Places
+
+LABELS = {
+    "products": "matrix products and convolutions",
+    "moves": "moving data (element-wise, copies, layout, normalisation)",
+    "random": "random numbers",
+    "optimizer": "the optimizer",
+    "autograd": "autograd's bookkeeping",
+    "calling": "calling operators (dispatch, modules, torch's own Python)",
+    "python": "Python",
+    "collection": "garbage collection",
+    "saving": "saving files",
+    "compile": "compiling",
+    "data": "waiting for data",
+    "device": "waiting for the device",
+    "ranks": "communication with other ranks",
+    "core": "waiting for a core",
+    "lock": "waiting for a lock or the interpreter",
+    "io": "waiting for files, sockets or children",
+    "sleep": "sleeping",
+    "pool": "operations on the framework's own threads",
+    "unexplained": "unexplained",
+}
+_WAITS = frozenset(("data", "device", "ranks", "core", "lock", "io", "sleep", "pool"))
+_OF_STATE = {
+    "gil": "lock",
+    "lock": "lock",
+    "io": "io",
+    "child": "io",
+    "sleep": "sleep",
+    "device": "device",
+    "core": "core",
+}
+PART_OF_CLASS = {
+    **dict.fromkeys(("matrix product", "convolution", "attention", "recurrent"), "products"),
+    **dict.fromkeys(
+        ("copy", "normalisation", "embedding", "softmax", "pooling", "sort", "element-wise", "fused", "unknown"),
+        "moves",
+    ),
+    "communication": "ranks",
+    "random": "random",
+    "optimizer": "optimizer",
+    "other": "calling",
+    "compilation": "compile",
+}
+DISPATCH_NS = 2_000.0
+"""What an operator takes without work, were it not called from Python: calling is at least so much of its own time."""
+FEW_SAMPLES = 30
+
+
+@dataclass
+class Draft:
+    """Sums of a part while the account is made: `rows` and `values` say where."""
+
+    ns: float = 0.0
+    known: str = "measured"
+    sure_ns: float = 0.0
+    rows: list[Rows] = field(default_factory=list)
+    values: list[NDArray[np.float64]] = field(default_factory=list)
+
+    def add(self, rows: Rows, values: NDArray[np.float64]) -> None:
+        self.ns += float(values.sum())
+        self.rows.append(rows)
+        self.values.append(values)
+
+
+class Ledger:
+    """Books time of one thread's steps in parts, never more than the step has."""
+
+    def __init__(self, case: Case, loop: Loop, thread: Thread | None) -> None:
+        self.case, self.loop = case, loop
+        self.thread = thread
+        self.drafts: dict[str, Draft] = {}
+        self.tree = case.tree
+        scopes = case.analysis.scopes
+        self.mine: Mask = loop.inside & (scopes.thread == scopes.thread[loop.anchors[0]])
+        self.contention: Contention = contention(case.profile, thread)
+        self.queued_loading = 0.0
+
+    def book(self, key: str, where: Mask, values: NDArray[np.float64], known: str = "measured") -> float:
+        """`values`: ns over all steps per node."""
+        rows = np.flatnonzero(where & (values > 0))
+        if not len(rows):
+            return 0.0
+        draft = self.drafts.setdefault(key, Draft(known=known))
+        if draft.known != known:
+            draft.known = "estimated"
+        of_step = values[rows] / self.loop.steps
+        draft.add(rows, of_step)
+        return float(of_step.sum())
+
+    def fill(self, key: str, ns: float, known: str) -> None:
+        """Time of one step that has no place in the tree."""
+        if ns > 0:
+            draft = self.drafts.setdefault(key, Draft(known=known))
+            draft.ns += ns
+
+    @property
+    def booked(self) -> float:
+        return sum(one.ns for one in self.drafts.values())
+
+    def shrink(self, factor: float, keys: Iterable[str]) -> None:
+        for key in keys:
+            draft = self.drafts[key]
+            draft.ns *= factor
+            draft.values = [values * factor for values in draft.values]
+
+
+def account(case: Case) -> Account | None:
+    """The account of a step of the process that did most; None where nothing repeats or no time was measured."""
+    loop = case.known_loop
+    if loop is None or loop.step_ns <= 0:
+        return None
+    scopes = case.analysis.scopes
+    node = int(scopes.thread[loop.anchors[0]])
+    thread = next((one for one in case.profile.threads if one.node.row == node), None)
+    ledger = Ledger(case, loop, thread)
+    again = compiled_again(case.profile, scopes, int(loop.anchors[0])) / loop.steps
+    wall = loop.step_ns + again
+    notes: list[str] = []
+    _operators(ledger)
+    _phases(ledger)
+    ledger.fill("compile", again, "measured")
+    _waits(ledger)
+    _python(ledger)
+    if not loop.measured_by:
+        notes.append("no clock measured the step: it is the sum of its operators, phases and waits")
+        wall = max(wall, ledger.booked)
+    if ledger.booked > wall:  # operators of several threads at a time, or samples that are few
+        ledger.shrink(wall / ledger.booked, list(ledger.drafts))
+        notes.append("parts were measured on several threads and are scaled to the step")
+    _off_core(ledger, wall)
+    ledger.fill("unexplained", wall - ledger.booked, "estimated")
+    places = Places(case)
+    parts = [_part(key, draft, wall, places) for key, draft in ledger.drafts.items() if draft.ns >= 0.5]
+    parts.sort(key=lambda one: (one.key == "unexplained", -one.ns))
+    rank = next(
+        (one.rank for one in case.profile.processes if one.node.row == int(scopes.process[loop.anchors[0]])), -1
+    )
+    return Account("step", int(wall), max(loop.steps // case.ranks, 1), rank, _exact(parts, int(wall)), tuple(notes))
+
+
+def _exact(parts: list[Part], wall: int) -> tuple[Part, ...]:
+    """Whole nanoseconds that add up: what rounding leaves is the largest part's."""
+    if not parts:
+        return ()
+    rest = wall - sum(one.ns for one in parts)
+    first = parts[0]
+    return (replace(first, ns=first.ns + rest, share=(first.ns + rest) / wall if wall else 0.0), *parts[1:])
+
+
+def _part(key: str, draft: Draft, wall: float, places: Places) -> Part:
+    group = "unexplained" if key == "unexplained" else "wait" if key in _WAITS else "core"
+    found: tuple[Place, ...] = ()
+    if draft.rows:
+        rows, values = np.concatenate(draft.rows), np.concatenate(draft.values)
+        found = places.of(rows, values, functions=key in ("python", "data"))
+    return Part(
+        key, LABELS[key], "thread", group, int(draft.ns), draft.ns / wall, draft.known, int(draft.sure_ns), found
+    )
+
+
+def _operators(ledger: Ledger) -> None:
+    """Operators by class: the time in which the thread ran, dispatch apart from work."""
+    case, loop, tree = ledger.case, ledger.loop, ledger.tree
+    operator = tree.kinds == int(FrameKind.OPERATOR)
+    region = tree.kinds == int(FrameKind.REGION)
+    loading = case.in_phase("data loading")
+    classes = classes_of_nodes(tree)
+    time = loop.time.astype(np.float64)
+    waited = np.minimum(
+        np.maximum(tree.exclusive("sync_time").sum, 0) + np.maximum(tree.exclusive("wait_time").sum, 0), loop.time
+    )
+    time = np.maximum(time - waited, 0)
+    own = ledger.mine & (operator | region) & ~loading
+    pool = case._in_pool & own
+    own &= ~pool
+    ledger.book("pool", pool, time)
+    ran = ledger.contention.operators_ran
+    calls = case.tree.exclusive("call_time").count
+    communicates = classes == CLASSES.index("communication")
+    called = np.minimum(np.where(operator, calls * DISPATCH_NS, 0.0), time)
+    engine = _named_by_engine(case) & operator
+    for key in ("products", "moves", "random", "optimizer", "compile", "calling", "ranks"):
+        numbers = [CLASSES.index(name) for name, part in PART_OF_CLASS.items() if part == key]
+        here = own & np.isin(classes, numbers) & ~engine
+        if key in ("calling", "ranks"):
+            ledger.book(key, here, time if key == "ranks" else time * ran)
+        else:
+            ledger.book(key, here, (time - called) * ran)
+            ledger.book("calling", here, called * ran)
+    ledger.book("autograd", own & engine, time * ran)
+    rest = own & (classes < 0) & ~engine & ~communicates
+    ledger.book("moves", rest & operator, (time - called) * ran)
+    ledger.book("calling", rest & operator, called * ran)
+
+
+def _named_by_engine(case: Case) -> Mask:
+    return case.matching(FrameKind.OPERATOR, "^autograd::engine::|^torch::autograd::")
+
+
+def _phases(ledger: Ledger) -> None:
+    """What phases hold themselves, and data loading with all that it calls."""
+    case, loop, tree = ledger.case, ledger.loop, ledger.tree
+    phase = tree.kinds == int(FrameKind.PHASE)
+    loading = case.in_phase("data loading") & ledger.mine
+    time = loop.time.astype(np.float64)
+    samples = np.where(loading, case.samples, 0).astype(np.float64) if case.sampled_ns else None
+    of_loading = float(time[loading].sum())
+    # what the process itself does for its batches stands in line for a core as everything else; the rest is a wait
+    known, ratio = ledger.contention.queue
+    ran = of_loading * ledger.contention.loading_ran
+    in_line = min(of_loading - ran, ran * ratio) if ledger.contention.loading_ran < 1 else 0.0
+    ledger.queued_loading = in_line / loop.steps
+    ledger.fill("core", ledger.queued_loading, known)
+    whole = of_loading - in_line
+    if samples is not None and 0 < samples.sum() <= whole:
+        # samples say on which lines a process that makes its own batches works
+        ledger.book("data", loading, samples)
+        ledger.fill("data", (whole - float(samples.sum())) / loop.steps, "measured")
+    elif of_loading > 0:
+        ledger.book("data", loading, time * (whole / of_loading))
+    own = ledger.mine & phase & ~case.in_phase("data loading")
+    of_python = ledger.contention.python_ran
+    for name, key in (
+        ("optimizer", "optimizer"),
+        ("zero_grad", "optimizer"),
+        ("backward", "autograd"),
+        ("compile", "compile"),
+    ):
+        ledger.book(key, own & case.named(FrameKind.PHASE, name), time * of_python)
+    called = case.tree.exclusive("call_time").sum.astype(np.float64)
+    ledger.book("collection", case.pauses & ledger.mine, called)
+    ledger.book("saving", case.saving & ledger.mine, called)
+
+
+def _waits(ledger: Ledger) -> None:
+    """Waits that were measured one by one."""
+    case, tree = ledger.case, ledger.tree
+    time = ledger.loop.time
+    outside = ledger.mine & ~case.in_phase("data loading")
+    sync = np.minimum(np.maximum(tree.exclusive("sync_time").sum, 0), np.where(time > 0, time, np.iinfo(np.int64).max))
+    ledger.book("device", outside, np.where(outside, sync, 0).astype(np.float64))
+    classes = classes_of_nodes(tree)
+    waited = np.where(outside, np.maximum(tree.exclusive("wait_time").sum, 0), 0).astype(np.float64)
+    talks = classes == CLASSES.index("communication")
+    ledger.book("ranks", outside & talks, waited)
+    ledger.book("io", outside & ~talks, waited)
+
+
+def _python(ledger: Ledger) -> None:
+    """Python between operators: by samples where there are any."""
+    case, tree = ledger.case, ledger.tree
+    if not case.sampled_ns:
+        return
+    timed = _held_by_phases(case)
+    outside = ledger.mine & (case.analysis.scopes.inner < 0) & ~timed & ~case.in_phase("compile")
+    samples = np.where(outside, case.samples, 0).astype(np.float64)
+    if not samples.any():
+        return
+    functions = case.sampled(outside, most=200)
+    named = np.zeros(len(tree), np.bool_)
+    for one in functions:
+        named[one.rows] = True
+    ledger.book("python", outside & named, samples, "sampled")
+    ledger.book("calling", outside & ~named, samples, "sampled")
+    if (draft := ledger.drafts.get("python")) is not None:
+        number = max(int(tree.exclusive(METRIC).count[outside & named].sum()), 1)
+        draft.sure_ns = 2 * draft.ns / number**0.5
+
+
+def _held_by_phases(case: Case) -> Mask:
+    """Nodes below a phase whose own time holds the Python in it."""
+    tree = case.tree
+    phase = (tree.kinds == int(FrameKind.PHASE)) & (tree.exclusive("time").count > 0)
+    border = (tree.kinds == int(FrameKind.THREAD)) | (tree.kinds == int(FrameKind.PROCESS))
+    inner = nearest(tree.shape, phase | border)
+    held: Mask = phase[np.maximum(inner, 0)] & (inner >= 0)
+    return held
+
+
+def _off_core(ledger: Ledger, wall: float) -> None:
+    """The rest of the step: what is known of waiting, else nothing."""
+    left = wall - ledger.booked
+    if left <= 0:
+        return
+    case, loop, tree = ledger.case, ledger.loop, ledger.tree
+    waits = np.where(ledger.mine & ~case.in_phase("data loading"), tree.exclusive(WAIT).sum, 0)
+    if waits.any():
+        states = states_of(tree)
+        of_step = waits / loop.steps
+        scale = min(1.0, left / float(of_step.sum()))
+        for number, state in enumerate(STATES):
+            key = _OF_STATE.get(state)
+            here = states == number
+            if key and here.any():
+                ledger.book(key, here, waits.astype(np.float64) * scale, "sampled")
+        left = wall - ledger.booked
+    if left <= 0:
+        return
+    on_core = sum(one.ns for key, one in ledger.drafts.items() if key not in _WAITS)
+    known, ratio = ledger.contention.queue
+    seen = ledger.drafts["core"].ns - ledger.queued_loading if "core" in ledger.drafts else 0.0
+    ledger.fill("core", min(left, max(on_core * ratio - seen, 0.0)), known)
+    left = wall - ledger.booked
+    if left > 0 and not case.sampled_ns and loop.measured_by:
+        # without samples: Python as far as the thread ran, which the whole run's CPU time says
+        ran = ledger.contention.ran
+        python = min(left, max(ran * wall - on_core, 0.0)) if ran is not None else 0.0
+        ledger.fill("calling", python, "estimated")

@@ -1,0 +1,94 @@
+"""At most three remedies, from the findings: imperative, with the line, their gain capped by the critical resource."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from leadline.analysis.findings import Finding, Findings, Line
+from leadline.verdict.model import Account, Fix, Place
+from leadline.verdict.resource import Resource
+
+MOST = 3
+_WORTH = 0.02
+"""Of the step: a gain that is smaller is no reason to change a program."""
+_ON_THE_DEVICE = frozenset(
+    (
+        *("kernel_fusion", "uncoalesced", "bank_conflicts", "occupancy", "roofline", "matmul_shape", "block_shape"),
+        *("small_grid", "scratch_memory", "stall", "communication", "imbalance", "layout_conversion"),
+        "double_precision",
+    )
+)
+"""Rules whose remedy shortens what the device does; those of all others leave it as it is."""
+
+
+def telling(found: Findings, account: Account) -> list[Finding]:
+    """Findings that explain a part of the account, cause before symptom, the largest capped gain first."""
+    of_ns = max(account.wall_ns, 1)
+    special = [one for one in found if one.rule != "hotspot" and not _nothing(one)]
+    return sorted(special, key=lambda one: (-_expected(one, account) / of_ns, -one.weight, one.rule))
+
+
+def fixes(found: Sequence[Finding], account: Account, resource: Resource) -> tuple[Fix, ...]:
+    """Remedies of the findings whose gain is worth a change; those of one line once."""
+    made: list[Fix] = []
+    seen: set[tuple[str, int]] = set()
+    left = account.wall_ns
+    for one in found:
+        place = place_of(one.lines[0]) if one.lines else None
+        key = (place.file, place.line) if place else (one.rule, 0)
+        most = min(cap(one, account), left)
+        expected, high = min(_expected(one, account), most), min(_scaled(one.gain.high_ns, one, account), most)
+        if key in seen or high < _WORTH * account.wall_ns:
+            continue
+        seen.add(key)
+        low = min(_scaled(one.gain.low_ns, one, account), expected)
+        made.append(Fix(_imperative(one.remedy), place, expected, low, high, _how(one), one.rule))
+        left -= expected
+        if len(made) == MOST:
+            break
+    return tuple(made)
+
+
+def cap(one: Finding, account: Account) -> int:
+    """What the critical resource leaves: where a device sets the length of the step, what the CPU spares can save no
+    more than the device's idle time inside it."""
+    lane = account.lane("device")
+    if not lane or one.rule in _ON_THE_DEVICE:
+        return account.wall_ns
+    return sum(part.ns for part in lane if part.group == "idle")
+
+
+def place_of(line: Line) -> Place:
+    short = line.short.rsplit("/", 1)[-1] if line.short.startswith("/") else line.short
+    return Place(line.file, line.line, line.function, short, "", "", 0)
+
+
+def _nothing(one: Finding) -> bool:
+    return one.gain.high_ns <= 0 and one.weight < 0.1
+
+
+def _scaled(ns: int, one: Finding, account: Account) -> int:
+    """Gains of rules are of their own base; the account's step is the one that is shown."""
+    if one.gain.per != "step" or one.gain.of_ns <= 0:
+        return min(ns, account.wall_ns)
+    return int(min(ns / one.gain.of_ns, 1.0) * account.wall_ns)
+
+
+def _expected(one: Finding, account: Account) -> int:
+    expected = one.gain.expected_ns or one.gain.high_ns // 4
+    return min(_scaled(expected, one, account), cap(one, account))
+
+
+def _how(one: Finding) -> str:
+    if one.gain.basis.startswith("simulated"):
+        return "simulated"
+    if one.gain.basis.startswith("measured"):
+        return "measured"
+    return "estimated" if one.gain.expected_ns else "at most"
+
+
+def _imperative(remedy: str) -> str:
+    """The first sentence that says what to do."""
+    first = re.split(r"(?<=[a-z)\]])[.;] ", remedy, maxsplit=1)[0].rstrip(".")
+    return first if len(first) <= 160 else first[:159].rsplit(" ", 1)[0] + " …"

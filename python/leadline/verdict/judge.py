@@ -1,0 +1,163 @@
+"""From a profile to its verdict: the account, the critical resource, and what of the findings explains it."""
+
+from __future__ import annotations
+
+from leadline.analysis.case import Case
+from leadline.analysis.findings import Finding, Findings
+from leadline.analysis.functions import METRIC
+from leadline.analysis.rules.words import duration, percent
+from leadline.profiles import Profile
+from leadline.verdict.account import account
+from leadline.verdict.device import with_devices
+from leadline.verdict.fixes import fixes, telling
+from leadline.verdict.model import CLASSES, Account, Part, Place, Verdict
+from leadline.verdict.resource import FEWEST_STEPS, Resource, critical
+from leadline.verdict.run import account_of_run
+from leadline.verdict.trust import trust
+from leadline.verdict.words import SHORT, lines_of, named
+
+_WORTH_SAYING = 0.05
+_MOST_FACTS = 3
+_EXPLAINS = 0.08
+"""Of the step that a finding gains (expected), to be said in the verdict."""
+
+
+def judge(profile: Profile, found: Findings | None = None) -> Verdict:
+    """The verdict of a profile; `found`: its findings, where they are known already."""
+    case = Case(profile)
+    made = account(case) or account_of_run(case)
+    if made is None:
+        return _nothing(profile)
+    made = with_devices(case, made)
+    if found is None:
+        from leadline.analysis.analyze import quiet
+
+        found = quiet(profile)
+    samples = int(case.tree.exclusive(METRIC).count.sum())
+    resource = critical(made)
+    ask = _missing(case, made, resource, samples)
+    ranked = telling(found, made)
+    said = [one for one in ranked if _explains(one, made)]
+    sentence, place = _sentence(made, resource, ask)
+    facts = _because(made, resource, said)
+    return Verdict(
+        "cannot_tell" if ask and resource.kind == "cannot_tell" else resource.kind,
+        sentence,
+        place,
+        tuple(facts[:_MOST_FACTS]),
+        fixes(ranked, made, resource),
+        trust(profile, made, samples),
+        made,
+        ask,
+    )
+
+
+def _nothing(profile: Profile) -> Verdict:
+    return Verdict(
+        "cannot_tell",
+        "cannot tell: nothing that takes time was measured",
+        None,
+        (),
+        (),
+        trust(profile, None, 0),
+        None,
+        "leadline why SCRIPT",
+    )
+
+
+def _missing(case: Case, made: Account, resource: Resource, samples: int) -> str:
+    """What to run where the evidence is not enough for a class."""
+    program = "leadline why " + _script(case.profile)
+    imported = "import" in case.profile.meta.get("available", {})
+    if made.of == "step" and made.steps < FEWEST_STEPS and not imported:
+        return f"{program} (only {made.steps} steps were measured)"
+    if resource.kind == "cannot_tell":
+        return program
+    return ""
+
+
+def _script(profile: Profile) -> str:
+    program = profile.meta.get("program")
+    argv = program.get("argv") if isinstance(program, dict) else None
+    return " ".join(str(one) for one in argv[:6]) if isinstance(argv, list) and argv else "SCRIPT"
+
+
+def _sentence(made: Account, resource: Resource, ask: str) -> tuple[str, Place | None]:
+    part = resource.part
+    if resource.kind == "cannot_tell" or part is None:
+        known = f"; the largest known part is {SHORT.get(part.key, part.label)}, {percent(part.share)}" if part else ""
+        unexplained = f"{percent(made.share('unexplained'))} of the {made.of} is explained by nothing{known}"
+        return f"{CLASSES['cannot_tell']}: {unexplained}" + (f"; run {ask}" if ask else ""), _first(part)
+    words = _class_words(made, resource, part)
+    if resource.contended:
+        own = made.wall_ns - made.ns("core")
+        of_own = percent(part.ns / max(own, 1))
+        words = (
+            f"waits for a core, {percent(resource.contended)} of the {made.of} (others had it); "
+            f"of its own {duration(own)}: {words} ({of_own} of that)"
+        )
+    return words, _first(part)
+
+
+def _first(part: Part | None) -> Place | None:
+    return part.places[0] if part is not None and part.places else None
+
+
+def _class_words(made: Account, resource: Resource, part: Part) -> str:
+    share = percent(part.share)
+    where = lines_of(part)
+    at = f"   {where}" if where else ""
+    top = part.places[0] if part.places else None
+    if part.lane == "device":
+        what = f": {part.label}, {duration(part.ns)}, {share} of the {made.of}"
+        return f"{CLASSES[resource.kind]}{what}{at}"
+    random = next((one for one in made.parts if one.key == "random"), None)
+    if resource.kind in ("compute", "memory") and random is not None and random.share >= 0.15 and random.places:
+        # what can be left out says more than what is largest
+        return (
+            f"{CLASSES[resource.kind]}, {percent(random.share)} of it random numbers: "
+            f"{random.places[0].what} {duration(random.ns)} a {made.of}   {lines_of(random)}"
+        )
+    whole = f"{duration(part.ns)}, {share} of the {made.of}"
+    if top is None:
+        return f"{CLASSES[resource.kind]}: {SHORT.get(part.key, part.label)} {whole}"
+    if resource.kind == "python":
+        takes = f"{named(top)} takes {duration(top.ns)}, {percent(top.ns / max(made.wall_ns, 1))} of the {made.of}"
+        rest = f" (Python in all {share})" if part.ns > 1.2 * top.ns else ""
+        return f"{CLASSES['python']}: {takes}{rest}{at}"
+    if resource.kind in ("compute", "memory", "random"):
+        return f"{CLASSES[resource.kind]}: {SHORT[part.key]} {whole}, most of it {named(top)}{at}"
+    if resource.kind == "dispatch":
+        return f"{CLASSES['dispatch']}: calling them takes {whole}{at}"
+    if resource.kind == "blocked":
+        return f"{part.label}, {whole}{at}"
+    if resource.kind == "data":
+        return f"{CLASSES['data']}, {whole}: {named(top)} {duration(top.ns)}{at}"
+    return f"{CLASSES[resource.kind]}, {whole}: {named(top)}{at}"
+
+
+def _because(made: Account, resource: Resource, found: list[Finding]) -> list[str]:
+    """Facts that the same file holds: the findings that explain it first, then the next parts of the account."""
+    facts = []
+    for one in found[:2]:
+        where = f"  {_short(one.lines[0].short)}:{one.lines[0].line}" if one.lines else ""
+        facts.append(f"{one.title}{where}")
+    part = resource.part
+    said = {"core"} if resource.contended else set()
+    for other in made.lane(part.lane if part else "thread"):
+        if other is part or other.key in said or other.share < _WORTH_SAYING:
+            continue
+        where = lines_of(other)
+        top = f": {named(other.places[0])}" if other.places and named(other.places[0]) else ""
+        words = f"{SHORT.get(other.key, other.label)} {duration(other.ns)}, {percent(other.share)} of the {made.of}"
+        facts.append(words + (f"{top}  {where}" if where else ""))
+    return facts
+
+
+def _short(name: str) -> str:
+    return name.rsplit("/", 1)[-1] if name.startswith("/") else name
+
+
+def _explains(one: Finding, made: Account) -> bool:
+    gain = one.gain.expected_ns / one.gain.of_ns if one.gain.of_ns else 0.0
+    return gain >= _EXPLAINS or (one.severity.value == "warning" and one.weight >= _EXPLAINS)

@@ -1,0 +1,112 @@
+"""Where a part of the account is: the user's lines with most of it, and what takes the time below each."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.analysis.case import Case
+from leadline.analysis.columns import Rows, at_rows, group_sums
+from leadline.analysis.origin import Origin, origin, package_path
+from leadline.analysis.rules.words import module, operator
+from leadline.analysis.sampled import present, says_something
+from leadline.profiles.tree import Tree
+from leadline.schema import FrameKind
+from leadline.verdict.model import Place
+
+MOST = 3
+
+
+class Places:
+    """Names places of one case."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._tree: Tree = case.tree
+        self._operator = case.analysis.scopes.inner
+
+    def of(self, rows: Rows, values: NDArray[np.float64], *, functions: bool) -> tuple[Place, ...]:
+        """The lines with most of `values`, the largest first. `functions`: Python is what takes the time, so lines of
+        one function are one place."""
+        case = self._case
+        line = case.user_line[rows]
+        key = self._functions(rows) if functions else line * (len(self._tree) + 1) + self._names(rows)
+        found, group = np.unique(key, return_inverse=True)
+        sums = group_sums(group, values.astype(np.int64), len(found))
+        made = []
+        for one in np.argsort(-sums, kind="stable")[:MOST].tolist():
+            here = rows[group == one]
+            of_here = values[group == one]
+            row = (
+                int(here[np.argmax(_by_line(line[group == one], of_here))])
+                if functions
+                else int(here[np.argmax(of_here)])
+            )
+            if sums[one] > 0:
+                made.append(self._place(row, int(sums[one]), here, of_here, functions=functions))
+        return tuple(made)
+
+    def _names(self, rows: Rows) -> Rows:
+        names = self._tree.frames["name"].astype(np.int64)[self._tree.frame_of]
+        inner = self._operator[rows]
+        return np.where(inner >= 0, at_rows(names, inner, 0), names[rows])
+
+    def _functions(self, rows: Rows) -> Rows:
+        tree, user = self._tree, self._case.analysis.scopes.user[rows]
+        columns = tree.frames
+        frame = tree.frame_of[np.maximum(user, 0)]
+        key = columns["file"].astype(np.int64)[frame] * (len(tree.tables.strings) + 1) + columns["name"][frame]
+        return np.where(user >= 0, key, -1)
+
+    def _place(self, row: int, ns: int, rows: Rows, values: NDArray[np.float64], *, functions: bool) -> Place:
+        case = self._case
+        line = case.line(row)
+        what = self._what(row, rows, values, functions=functions)
+        if line is None:
+            return Place("", 0, "", module(case.module(row)), what, "", ns)
+        of_user = origin(line.file) == Origin.USER  # else the library's own line stands for itself
+        below = "" if not of_user else self._library(row) if functions else case.made_by(row)
+        short = line.short.rsplit("/", 1)[-1] if line.short.startswith("/") else line.short
+        return Place(line.file, line.line, line.function, short, what, below, ns)
+
+    def _what(self, row: int, rows: Rows, values: NDArray[np.float64], *, functions: bool) -> str:
+        case = self._case
+        inner = int(self._operator[row])
+        if inner >= 0 and not functions:
+            return operator(case.name(inner))
+        called: dict[str, float] = {}
+        for at, value in sorted(zip(rows.tolist(), values.tolist(), strict=True), key=lambda one: -one[1])[:300]:
+            name = self._first_below(at)
+            called[name] = called.get(name, 0.0) + value
+        best = max(called, key=lambda name: called[name], default="")
+        return best if called.get(best, 0.0) >= 0.5 * float(values.sum()) else ""
+
+    def _first_below(self, row: int) -> str:
+        """The first function below the user's line that a reader knows; empty where the line itself runs."""
+        user = int(self._case.analysis.scopes.user[row])
+        for at in self._tree.path_rows(row):
+            if at <= user or self._tree.kinds[at] in (int(FrameKind.MODULE), int(FrameKind.PHASE)):
+                continue
+            name = self._tree.text("name", int(self._tree.frame_of[at]))
+            if says_something(name):
+                return present(operator(name))
+        return ""
+
+    def _library(self, row: int) -> str:
+        """`pandas/core/series.py:12 Series.__getitem__`: the first library function below the user's line."""
+        user = int(self._case.analysis.scopes.user[row])
+        for at in self._tree.path_rows(row):
+            if at <= user or self._tree.kinds[at] != int(FrameKind.PYTHON):
+                continue
+            node = self._tree.node(at)
+            if node.file and origin(node.file) != Origin.USER and not node.file.startswith("<"):
+                return f"{package_path(node.file) or node.file}:{node.line} {node.name}"
+        return ""
+
+
+def _by_line(line: Rows, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """For each node the sum of its line."""
+    found, group = np.unique(line, return_inverse=True)
+    sums: NDArray[np.float64] = np.bincount(group, values, len(found)).astype(np.float64)
+    summed: NDArray[np.float64] = sums[group]
+    return summed

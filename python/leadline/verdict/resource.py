@@ -1,0 +1,86 @@
+"""The critical resource: what sets the length of the step, as a class of verdict. Follows from the account alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from leadline.verdict.model import Account, Part
+
+_LARGE = 0.25
+"""Of the step: a wait that large is its cause where no device is busy; between `_NEAR` and it both are said."""
+_NEAR = 0.2
+_DEVICE_BUSY = 0.9
+_UNEXPLAINED = 0.4
+"""Of the step's own time: where more is explained by nothing, no class is named unless one part is larger."""
+FEWEST_STEPS = 5
+_KIND_OF_PART = {
+    "products": "compute",
+    "moves": "memory",
+    "random": "random",
+    "python": "python",
+    "calling": "dispatch",
+    "autograd": "dispatch",
+    "optimizer": "optimizer",
+    "pool": "compute",
+    "data": "data",
+    "ranks": "ranks",
+    "device": "synchronisation",
+    "compile": "compile",
+    "lock": "blocked",
+    "io": "blocked",
+    "sleep": "blocked",
+    "saving": "saving",
+    "collection": "collection",
+    "imports": "python",
+}
+
+
+@dataclass(frozen=True)
+class Resource:
+    """`kind`: a key of CLASSES; `part`: of the account that shows it; `second`: another of nearly its size, or None.
+    `contended`: share of the step in which the thread stood in line for a core, where that is large."""
+
+    kind: str
+    part: Part | None
+    second: Part | None
+    contended: float
+
+
+def critical(account: Account) -> Resource:
+    """The class of the step's length."""
+    device = account.lane("device")
+    queue = account.share("core")
+    contended = queue if queue >= _NEAR else 0.0
+    if device:
+        return _with_device(account, contended)
+    own = [one for one in account.lane("thread") if one.key not in ("core", "unexplained") and one.ns > 0]
+    if not own:
+        return Resource("core" if contended else "cannot_tell", None, None, contended)
+    own.sort(key=lambda one: -one.ns)
+    first, second = own[0], own[1] if len(own) > 1 else None
+    base = max(account.wall_ns - account.ns("core"), 1)
+    unexplained = account.ns("unexplained") / base
+    if unexplained > _UNEXPLAINED and first.ns < account.ns("unexplained"):
+        return Resource("cannot_tell", first, None, contended)
+    near = second if second is not None and second.ns >= 0.8 * first.ns else None
+    return Resource(_KIND_OF_PART.get(first.key, "cannot_tell"), first, near, contended)
+
+
+def _with_device(account: Account, contended: float) -> Resource:
+    lane = account.lane("device")
+    busy = sorted((one for one in lane if one.group == "busy"), key=lambda one: -one.ns)
+    idle = sorted((one for one in lane if one.group == "idle"), key=lambda one: -one.ns)
+    share = sum(one.ns for one in busy) / max(account.wall_ns, 1)
+    if busy and share >= _DEVICE_BUSY:
+        kind = "ranks" if busy[0].key == "communication" else "device"
+        return Resource(kind, busy[0], None, contended)
+    if not idle:
+        return Resource("device" if busy else "cannot_tell", busy[0] if busy else None, None, contended)
+    first = idle[0]
+    second = idle[1] if len(idle) > 1 and idle[1].ns >= 0.8 * first.ns else None
+    if busy and share >= 0.5 and first.ns < 0.2 * account.wall_ns:
+        kind = "ranks" if busy[0].key == "communication" else "device"
+        return Resource(kind, busy[0], first, contended)
+    kinds = {"launch": "launch", "device": "synchronisation", "data": "data", "ranks": "ranks", "core": "core",
+             "compile": "compile", "unrecorded": "device"}  # fmt: skip
+    return Resource(kinds.get(first.key, "launch"), first, second, contended)

@@ -1,0 +1,36 @@
+"""How far to trust a verdict: what was lost, what measuring cost, what nothing explains. One line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leadline.analysis.rules.words import percent
+from leadline.profiles import Profile
+from leadline.verdict.account import FEW_SAMPLES
+from leadline.verdict.model import Account
+
+
+def trust(profile: Profile, account: Account | None, samples: int) -> str:
+    """`nothing lost, own cost 0.8 %, 3 % of the step is explained by nothing`."""
+    said = [_lost(profile), *_cost(profile)]
+    if account is not None:
+        said.append(f"{percent(account.share('unexplained'))} of the {account.of} is explained by nothing")
+        if not samples and not account.lane("device"):
+            said.append("Python was not sampled")
+        elif 0 < samples < FEW_SAMPLES:
+            said.append(f"Python is known by {samples} samples only")
+        said += account.notes[:1]
+    return ", ".join(said)
+
+
+def _lost(profile: Profile) -> str:
+    total = sum(one.count for one in profile.losses)
+    return f"{total:,} measurements lost" if total else "nothing lost"
+
+
+def _cost(profile: Profile) -> list[str]:
+    stated: Any = profile.meta.get("cost")
+    percent_of = stated.get("percent") if isinstance(stated, dict) else None
+    if not isinstance(percent_of, int | float):
+        return []
+    return [f"own cost {percent_of:.1f} %" if percent_of >= 0.1 else "own cost < 0.1 %"]

@@ -1,0 +1,53 @@
+"""The sentence: figures of the account in words. Pure functions."""
+
+from __future__ import annotations
+
+from leadline.verdict.model import Part, Place
+
+SHORT = {
+    "products": "matrix products and convolutions",
+    "moves": "moving data",
+    "random": "random numbers",
+    "optimizer": "the optimizer",
+    "autograd": "autograd's bookkeeping",
+    "calling": "calling operators",
+    "python": "Python",
+    "collection": "garbage collection",
+    "saving": "saving files",
+    "compile": "compiling",
+    "data": "waiting for data",
+    "device": "waiting for the device",
+    "ranks": "communication",
+    "core": "waiting for a core",
+    "lock": "waiting for a lock",
+    "io": "waiting for files, sockets or children",
+    "sleep": "sleeping",
+    "pool": "operations on the framework's threads",
+    "imports": "importing modules",
+    "start": "before the first event",
+    "unexplained": "unexplained",
+}
+
+
+def named(place: Place) -> str:
+    """`Series.__getitem__ in Windows.place`, `aten::bernoulli_`, `phrases_of`."""
+    function = place.function.rsplit(".<locals>.", 1)[-1]
+    if place.what and function and "::" not in place.what and ":" not in place.what:
+        return f"{place.what} in {function}" if place.what != function else function
+    return place.what or function or place.text
+
+
+def lines_of(part: Part, most: int = 2) -> str:
+    """`gpt.py:46 and 60`: lines of the places of one kind, as a reader finds them."""
+    if not part.places:
+        return ""
+    first = part.places[0]
+    same = [one for one in part.places if one.what == first.what and one.ns * 4 >= first.ns]
+    texts: list[str] = []
+    for one in same:
+        if not one.text:
+            continue
+        text = str(one.line) if texts and one.short == first.short else one.text
+        if text not in texts and one.text not in texts:
+            texts.append(text)
+    return " and ".join(texts[:most])
