@@ -5,6 +5,7 @@ Files are read only where they are profiles or belong to the user's code in one;
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from leadline.report.comparison import text_comparison
 from leadline.report.findings import as_json
 from leadline.report.text import render_text
 from leadline.trace.tables import TraceError
+from leadline.verdict import as_object
 from leadline.whatif import GraphError, ScenarioError, load, predict, rank
 from leadline.whatif.render import as_text
 
@@ -63,7 +65,11 @@ def opened(path: str) -> Profile:
 
 
 def summary(path: str, top: int = 10) -> str:
-    return render_text(build_report(opened(path), ReportOptions(top=_rows(top)), path))
+    return render_text(build_report(opened(path), ReportOptions(top=_rows(top), verdict=True), path))
+
+
+def why(path: str) -> str:
+    return json.dumps(as_object(opened(path).verdict), indent=1, allow_nan=False)
 
 
 def findings(path: str) -> str:

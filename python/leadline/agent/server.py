@@ -8,8 +8,8 @@ from typing import Any
 from leadline.agent import answers
 
 INSTRUCTIONS = (
-    "Reads profiles (.leadline files) of deep-learning programs. Begin with `summary` and `findings`; ask for paths "
-    "with `query` (language: KIND:GLOB paths, then where, by, show, sort, top; for example "
+    "Reads profiles (.leadline files) of deep-learning programs. Begin with `why`, then `summary` and `findings`; "
+    "ask for paths with `query` (language: KIND:GLOB paths, then where, by, show, sort, top; for example "
     "'operator:aten::* where phase = backward by line top 10'); read the lines with `source`."
 )
 
@@ -31,6 +31,11 @@ def server() -> Any:
         """Where time and memory of the profiled program went: hot paths, modules, operators, the split of time."""
         return told(lambda: answers.summary(path, top))
 
+    def why(path: str) -> str:
+        """Why the step is slow, as JSON: one sentence, the facts behind it, at most three fixes with their gain, and
+        the account of one step, whose parts add up. Ask this first."""
+        return told(lambda: answers.why(path))
+
     def findings(path: str) -> str:
         """Named problems with evidence, the user's line, a remedy and what it should gain, as JSON."""
         return told(lambda: answers.findings(path))
@@ -51,7 +56,7 @@ def server() -> Any:
         """What changes would gain, predicted from the profile's trace window; all that apply where none is named."""
         return told(lambda: answers.whatif(path, scenarios or []))
 
-    for tool in (summary, findings, query, diff, source, whatif):
+    for tool in (why, summary, findings, query, diff, source, whatif):
         made.add_tool(tool)
     return made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from leadline.cli.errors import CommandError
 
 if TYPE_CHECKING:
     from leadline.analysis.findings import Findings
+    from leadline.profiles import Profile
 
 _FORMATS = ("text", "markdown", "json", "sarif", "html")
 
@@ -63,17 +65,38 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"leadline: the rule {broken.rule} failed: {broken.error}", file=sys.stderr)
     if arguments.save:
         _save(arguments.file, found)
-    text = _terminal(found) if chosen == "text" and arguments.output in (None, "-") else FORMATS[chosen](found)
+    if chosen == "json":
+        text = _json(profile, found, every_rule=not arguments.rule)
+    elif chosen == "text" and arguments.output in (None, "-"):
+        text = _terminal(profile, found, every_rule=not arguments.rule)
+    else:
+        text = FORMATS[chosen](found)
     write_result(text, arguments.output)
     return 0
 
 
-def _terminal(found: Findings) -> str:
+def _terminal(profile: Profile, found: Findings, *, every_rule: bool) -> str:
     from leadline.report.findings import as_text
+    from leadline.report.source import visible
     from leadline.report.text import for_stream
+    from leadline.verdict.judge import quietly
+    from leadline.verdict.text import as_lines, head
 
     width, colour = for_stream(sys.stdout)
-    return as_text(found, width, colour)
+    verdict = quietly(profile, found) if every_rule else None
+    first = [visible(one) for one in (head(verdict), *as_lines(verdict, width), "")] if verdict is not None else []
+    return "\n".join([*first, as_text(found, width, colour)])
+
+
+def _json(profile: Profile, found: Findings, *, every_rule: bool) -> str:
+    """The findings, and the verdict that they serve where every rule was asked."""
+    from leadline.analysis.findings import as_object
+    from leadline.verdict import as_object as verdict_object
+    from leadline.verdict.judge import quietly
+
+    verdict = quietly(profile, found) if every_rule else None
+    whole = {**as_object(found), "verdict": verdict_object(verdict) if verdict is not None else None}
+    return json.dumps(whole, indent=2, allow_nan=False) + "\n"
 
 
 def _settings(pairs: Sequence[str]) -> dict[str, str]:

@@ -66,6 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
         focus=arguments.focus,
         hide_library_frames=arguments.hide_library_frames,
         frames=chosen != "html",
+        verdict=True,
         merge_layers=chosen in ("text", "markdown"),
     )
     if chosen == "html" and arguments.output is None and sys.stdout.isatty():

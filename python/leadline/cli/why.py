@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=_BUDGET_S,
         metavar="S",
         dest="seconds",
-        help="a verdict is said after so many seconds at the latest; a PID is measured for so long (default: %(default)g)",
+        help="seconds until a verdict is said at the latest; a PID is measured for so long (default: %(default)g)",
     )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json, on stdout")
     parser.add_argument("-o", "--output", metavar="FILE", help="keep the profile there (default: SCRIPT's name)")

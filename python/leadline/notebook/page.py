@@ -14,7 +14,7 @@ _STYLE = "font:12px/1.4 ui-monospace,monospace;overflow-x:auto;margin:0;white-sp
 def profile_html(profile: Profile) -> str:
     """The text report of `profile` in one element; never raises, since a notebook would then show nothing at all."""
     try:
-        text = render_text(build_report(profile, ReportOptions(top=5)))
+        text = render_text(build_report(profile, ReportOptions(top=5, verdict=True)))
     except ValueError as error:
         text = str(error)
     return f'<div class="leadline"><pre style="{_STYLE}">{html.escape(text)}</pre></div>'

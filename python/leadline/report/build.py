@@ -23,6 +23,7 @@ from leadline.report.ranks import ranks_of, with_spreads
 from leadline.report.timeline import wait_sentences
 from leadline.report.timesplit import time_splits
 from leadline.schema import MetricInfo
+from leadline.verdict.judge import quietly
 
 _OPERATOR_ORDERS = ("count", "call_time")
 
@@ -87,6 +88,7 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
         cost=provenance.cost(profile),
         findings=_saved_findings(profile),
         ranks=ranks_of(profile),
+        verdict=quietly(profile) if options.verdict and focus is None else None,
         waits=wait_sentences(profile),
         counters=sampled.counters(analysis, kept, words),
         waiting=waiting,

@@ -10,6 +10,7 @@ from typing import Any
 
 from leadline.analysis.findings import as_object
 from leadline.report.model import CompiledProgram, CounterLine, Distribution, HotPath, Report, TimeSplit, WaitingLine
+from leadline.verdict.model import as_object as verdict_object
 
 FORMAT_VERSION = 1
 
@@ -57,6 +58,7 @@ def report_object(report: Report) -> dict[str, Any]:
         "next": list(report.next_commands),
         "findings": as_object(report.findings) if report.findings else None,
         "ranks": _ranks(report),
+        "verdict": verdict_object(report.verdict) if report.verdict else None,
     }
 
 

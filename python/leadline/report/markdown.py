@@ -11,11 +11,19 @@ from leadline.report.model import Report
 from leadline.report.ranks_text import markdown_ranks
 from leadline.report.source import visible
 from leadline.report.units import duration, in_unit, number, share, size
+from leadline.verdict.text import fix_text
 
 
 def render_markdown(report: Report) -> str:
     """The whole report; ends with a newline."""
-    parts = [_header(report), markdown_ranks(report.ranks), _time(report), _waits(report), _waiting(report)]
+    parts = [
+        _header(report),
+        _verdict(report),
+        markdown_ranks(report.ranks),
+        _time(report),
+        _waits(report),
+        _waiting(report),
+    ]
     parts += [
         _paths(report),
         _functions(report),
@@ -29,6 +37,19 @@ def render_markdown(report: Report) -> str:
     ]
     parts += [_findings(report), _quality(report), _next(report)]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _verdict(report: Report) -> str:
+    verdict = report.verdict
+    if verdict is None:
+        return ""
+    lines = [
+        f"**{escaped(visible(verdict.sentence))}**",
+        "",
+        *(f"- {escaped(visible(one))}" for one in verdict.because),
+    ]
+    lines += [f"- try: {escaped(visible(fix_text(one, verdict.account)))}" for one in verdict.fixes]
+    return "\n".join([*lines, "", f"Trust: {escaped(visible(verdict.trust))}."])
 
 
 def _header(report: Report) -> str:

@@ -14,6 +14,7 @@ from leadline.analysis.hardware import Hardware
 from leadline.analysis.rows import Distribution, KernelRow, ModuleRow, OperatorRow, PhaseRow
 from leadline.analysis.scratch import ScratchRow
 from leadline.report.ranks import Ranks, Spread
+from leadline.verdict.model import Verdict
 
 __all__ = ["Distribution", "KernelRow", "ModuleRow", "OperatorRow", "PhaseRow"]  # rows shown as they are derived
 
@@ -32,6 +33,8 @@ class ReportOptions:
     """Leave Python frames of the standard library and of installed packages out of the paths shown."""
     frames: bool = True
     """Give every hot path its frames; the page draws paths from a tree of its own and needs none."""
+    verdict: bool = False
+    """Say first why the step is slow; takes the analyzer's time."""
     merge_layers: bool = False
     """Modules that differ only in layer numbers are one row of the module table."""
 
@@ -378,3 +381,5 @@ class Report:
     """What `leadline analyze --save` left in the file."""
     ranks: Ranks | None = None
     """Of a profile of many ranks folded into one."""
+    verdict: Verdict | None = None
+    """Why the step is slow, where it was asked for."""

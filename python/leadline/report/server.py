@@ -96,7 +96,7 @@ class View:
             self._predictors.clear()
 
     def _report(self, index: int) -> dict[str, Any]:
-        options = ReportOptions(top=_TOP, frames=False, merge_layers=False)
+        options = ReportOptions(top=_TOP, frames=False, merge_layers=False, verdict=True)
         return page_report(build_report(self._profiles[index], options, self._names[index]))
 
     def _findings(self, index: int) -> dict[str, Any] | None:

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
 from leadline.analysis.analyze import quiet
-from leadline.analysis.findings import Finding
+from leadline.analysis.findings import Finding, Findings
 from leadline.profiles import Profile
 from leadline.report import phrases
 from leadline.report.build import build_report
@@ -20,6 +21,8 @@ from leadline.report.source import visible
 from leadline.report.text import for_stream
 from leadline.report.tools import tool_results, tools_text
 from leadline.report.units import duration, in_unit, share, size
+from leadline.verdict.judge import quietly
+from leadline.verdict.text import as_lines, head
 
 _PATHS = 5
 _FINDINGS = 2
@@ -38,7 +41,10 @@ def print_summary(path: str, stream: TextIO | None = None) -> None:
     profile = open_profile(path)
     report = build_report(profile, ReportOptions(top=_PATHS), file=_as_typed(path))
     width, colour = for_stream(target)
-    target.write(encodable(render_summary(report, width, colour, best_findings(profile)), target))
+    found = all_findings(profile)
+    report = replace(report, verdict=quietly(profile, found))
+    shown = found.findings[:_FINDINGS] if found is not None and report.verdict is None else ()
+    target.write(encodable(render_summary(report, width, colour, shown), target))
     if results := tool_results(profile):
         text = tools_text(results, width, _TOOL_ROWS)
         target.write(encodable(text, target))
@@ -59,15 +65,21 @@ def summarize(profile: Profile, file: str, width: int = 100) -> str:
 
 def best_findings(profile: Profile, most: int = _FINDINGS) -> tuple[Finding, ...]:
     """The findings that matter most, by default two, without simulating: the program has ended and somebody waits."""
+    found = all_findings(profile)
+    return found.findings[:most] if found is not None else ()
+
+
+def all_findings(profile: Profile) -> Findings | None:
+    """What the rules say, without simulating; None where a rule failed, of which `leadline analyze` says what."""
     try:
-        return quiet(profile, simulate=False).findings[:most]
-    except Exception:  # a summary without findings is better than none; `leadline analyze` says what is wrong
-        return ()
+        return quiet(profile, simulate=False)
+    except Exception:  # a summary without findings is better than none
+        return None
 
 
 def render_summary(report: Report, width: int = 100, colour: bool = False, findings: Sequence[Finding] = ()) -> str:
     """The lines, each cut to `width` but for the commands, which must stay whole to be copied."""
-    lines = [_first_line(report)]
+    lines = [_first_line(report), *_verdict_lines(report, width)]
     lines += [_line("time", phrases.split_text(split), _thread_note(report, i)) for i, split in _main_splits(report)]
     lines += _gpu_lines(report)
     lines += [_line("waits" if i == 0 else "", visible(one)) for i, one in enumerate(report.waits[:2])]
@@ -79,6 +91,14 @@ def render_summary(report: Report, width: int = 100, colour: bool = False, findi
     cut = [_styled(_cut(line, width), colour) for line in lines]
     commands = [("next      " if i == 0 else _INDENT) + visible(c) for i, c in enumerate(report.next_commands)]
     return "\n".join(cut + [_styled(command, colour) for command in commands]) + "\n"
+
+
+def _verdict_lines(report: Report, width: int) -> list[str]:
+    if report.verdict is None:
+        return []
+    lines = [visible(one) for one in as_lines(report.verdict, width)]
+    steps = head(report.verdict)
+    return [steps, *lines] if steps else lines
 
 
 def _line(label: str, text: str, note: str = "") -> str:

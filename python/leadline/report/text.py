@@ -21,6 +21,7 @@ from leadline.report.model import HotPath, Report
 from leadline.report.ranks_text import render_ranks, spread_text
 from leadline.report.source import visible
 from leadline.report.units import duration, in_unit, share, size
+from leadline.verdict.text import as_lines, head
 
 _PLAIN_WIDTH = 100
 _NARROWEST = 60
@@ -51,6 +52,7 @@ def render_text(report: Report, width: int = _PLAIN_WIDTH, colour: bool = False)
         markup=False,
     )
     _header(console, report)
+    _verdict(console, report)
     render_ranks(console, report.ranks)
     _time(console, report)
     _waits(console, report)
@@ -102,6 +104,14 @@ def _header(console: Console, report: Report) -> None:
             else f"{100 * focus.share:.1f}% of {phrases.metric_name(report.path_metric)}"
         )
         console.print(Text(visible(f"Only paths through /{focus.pattern}/: {found}."), style="bold yellow"))
+
+
+def _verdict(console: Console, report: Report) -> None:
+    if report.verdict is None:
+        return
+    console.print(Text(f"\n{visible(head(report.verdict))}", style="bold"))
+    for number, line in enumerate(as_lines(report.verdict, console.width)):
+        console.print(Text(visible(line), style="" if number else "bold"), no_wrap=True)
 
 
 def _time(console: Console, report: Report) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.analysis.case import Case
-from leadline.analysis.columns import Mask, Rows, nearest
+from leadline.analysis.columns import Mask, Rows, nearest, subtree_sums
 from leadline.analysis.functions import METRIC
 from leadline.analysis.loop import Loop, compiled_again
 from leadline.analysis.waiting import METRIC as WAIT
@@ -216,6 +216,9 @@ def _operators(ledger: Ledger) -> None:
             ledger.book(key, here, (time - called) * ran)
             ledger.book("calling", here, called * ran)
     ledger.book("autograd", own & engine, time * ran)
+    launching = ledger.mine & (tree.kinds == int(FrameKind.API)) & ~loading
+    blocking = _blocking_copies(case, launching)
+    ledger.book("calling", launching, np.maximum(time - blocking, 0) * ran)
     rest = own & (classes < 0) & ~engine & ~communicates
     ledger.book("moves", rest & operator, (time - called) * ran)
     ledger.book("calling", rest & operator, called * ran)
@@ -267,11 +270,33 @@ def _waits(ledger: Ledger) -> None:
     outside = ledger.mine & ~case.in_phase("data loading")
     sync = np.minimum(np.maximum(tree.exclusive("sync_time").sum, 0), np.where(time > 0, time, np.iinfo(np.int64).max))
     ledger.book("device", outside, np.where(outside, sync, 0).astype(np.float64))
+    copies = _blocking_copies(case, outside)
+    ledger.book("device", copies > 0, copies)
     classes = classes_of_nodes(tree)
     waited = np.where(outside, np.maximum(tree.exclusive("wait_time").sum, 0), 0).astype(np.float64)
     talks = classes == CLASSES.index("communication")
     ledger.book("ranks", outside & talks, waited)
     ledger.book("io", outside & ~talks, waited)
+
+
+_LINK_BYTES_NS = 8.0
+"""A copy from pageable memory over PCIe reaches 3 to 12 GB/s; what a call takes beyond is waiting."""
+_CALL_NS = 20_000.0
+
+
+def _blocking_copies(case: Case, where: Mask) -> NDArray[np.float64]:
+    """Per node the time of calls that copy between host and device, less what their bytes take on the link: a call of
+    147 ms for a copy of 2 µs waits for what was launched before."""
+    tree = case.tree
+    api = case.matching(FrameKind.API, "(?i)^(cuda|hip)memcpy") & where
+    if not api.any():
+        return np.zeros(len(tree), np.float64)
+    moved = subtree_sums(tree.shape, tree.exclusive("copy_bytes").sum).astype(np.float64)
+    calls = np.maximum(tree.exclusive("call_time").count, tree.exclusive("time").count)
+    rest = case.known_loop.time - moved / _LINK_BYTES_NS - _CALL_NS * calls if case.known_loop else np.zeros(len(tree))
+    rest = rest - np.maximum(tree.exclusive("sync_time").sum, 0)
+    waits: NDArray[np.float64] = np.where(api & (rest > 0), rest, 0.0).astype(np.float64)
+    return waits
 
 
 def _python(ledger: Ledger) -> None:

@@ -16,8 +16,9 @@ from leadline.verdict.places import Places
 
 _WORK = [int(kind) for kind in (EventKind.KERNEL, EventKind.COPY, EventKind.SET, EventKind.COLLECTIVE)]
 _IDLE_LABELS = {
-    "launch": "the device waits for launches: the CPU does not keep up",
-    "data": "the device waits for data",
+    "launch": "the device is idle while the CPU launches",
+    "unrecorded": "the thread waits for work of CUDA graphs, whose kernels the trace does not hold",
+    "data": "the device is idle while the thread waits for data",
     "device": "the device runs dry behind a wait for it",
     "ranks": "the device waits for other ranks",
     "core": "the device waits while the CPU's thread stands in line for a core",
@@ -109,6 +110,23 @@ def _idle_parts(made: Account, idle: int, case: Case) -> list[Part]:
     if not left:
         return []
     parts = []
+    graphs = case.matching(FrameKind.API, "(?i)GraphLaunch") & case.loop.inside
+    if graphs.any() and (waited := min(left, made.ns("device"))) > 0.1 * made.wall_ns:
+        found = next((one.places for one in made.lane("thread") if one.key == "device"), ())
+        parts.append(
+            Part(
+                "unrecorded",
+                _IDLE_LABELS["unrecorded"],
+                "device",
+                "idle",
+                waited,
+                waited / made.wall_ns,
+                "estimated",
+                0,
+                found,
+            )
+        )
+        left -= waited
     for key in ("data", "compile", "ranks", "core", "device"):
         ns = min(left, made.ns(key))
         if key == "device":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from leadline.analysis.case import Case
 from leadline.analysis.findings import Finding, Findings
 from leadline.analysis.functions import METRIC
@@ -9,7 +11,7 @@ from leadline.analysis.rules.words import duration, percent
 from leadline.profiles import Profile
 from leadline.verdict.account import account
 from leadline.verdict.device import with_devices
-from leadline.verdict.fixes import fixes, telling
+from leadline.verdict.fixes import cap, fixes, telling
 from leadline.verdict.model import CLASSES, Account, Part, Place, Verdict
 from leadline.verdict.resource import FEWEST_STEPS, Resource, critical
 from leadline.verdict.run import account_of_run
@@ -18,8 +20,21 @@ from leadline.verdict.words import SHORT, lines_of, named
 
 _WORTH_SAYING = 0.05
 _MOST_FACTS = 3
+_IDLE = {
+    "launch": "launch-bound: the device is idle while the CPU launches",
+    "unrecorded": "waits for the device, which runs CUDA graphs whose kernels the trace does not hold",
+    "device": "synchronises with the device, which runs dry meanwhile",
+    "data": "waits for data, the device is idle meanwhile",
+    "ranks": "waits for other ranks, the device is idle meanwhile",
+    "core": "waits for a core, the device is idle meanwhile",
+    "compile": "compiles, the device is idle meanwhile",
+}
 _EXPLAINS = 0.08
 """Of the step that a finding gains (expected), to be said in the verdict."""
+
+
+_SYMPTOMS = frozenset(("cpu_latency",))
+"""Rules that say what the account says, less exactly."""
 
 
 def judge(profile: Profile, found: Findings | None = None) -> Verdict:
@@ -36,8 +51,8 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
     samples = int(case.tree.exclusive(METRIC).count.sum())
     resource = critical(made)
     ask = _missing(case, made, resource, samples)
-    ranked = telling(found, made)
-    said = [one for one in ranked if _explains(one, made)]
+    ranked = [one for one in telling(found, made) if one.rule not in _SYMPTOMS or resource.kind == "launch"]
+    said = [one for one in ranked if _explains(one, made) and one.rule not in _SYMPTOMS]
     sentence, place = _sentence(made, resource, ask)
     facts = _because(made, resource, said)
     return Verdict(
@@ -50,6 +65,16 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
         made,
         ask,
     )
+
+
+def quietly(profile: Profile, found: Findings | None = None) -> Verdict | None:
+    """The same for a report, which is worth showing without it: None where judging fails."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return profile.verdict if found is None else judge(profile, found)
+    except Exception:
+        return None
 
 
 def _nothing(profile: Profile) -> Verdict:
@@ -109,8 +134,11 @@ def _class_words(made: Account, resource: Resource, part: Part) -> str:
     at = f"   {where}" if where else ""
     top = part.places[0] if part.places else None
     if part.lane == "device":
-        what = f": {part.label}, {duration(part.ns)}, {share} of the {made.of}"
-        return f"{CLASSES[resource.kind]}{what}{at}"
+        if part.group == "idle":
+            busy = percent(sum(one.ns for one in made.lane("device") if one.group == "busy") / max(made.wall_ns, 1))
+            named_wait = f": {named(top)}" if top is not None and part.key in ("device", "unrecorded", "data") else ""
+            return f"{_IDLE[part.key]}, {duration(part.ns)}, {share} of the {made.of} (busy {busy}){named_wait}{at}"
+        return f"{CLASSES[resource.kind]}: {part.label}, {duration(part.ns)}, {share} of the {made.of}{at}"
     random = next((one for one in made.parts if one.key == "random"), None)
     if resource.kind in ("compute", "memory") and random is not None and random.share >= 0.15 and random.places:
         # what can be left out says more than what is largest
@@ -160,4 +188,6 @@ def _short(name: str) -> str:
 
 def _explains(one: Finding, made: Account) -> bool:
     gain = one.gain.expected_ns / one.gain.of_ns if one.gain.of_ns else 0.0
+    if cap(one, made) < _EXPLAINS * made.wall_ns:
+        return False
     return gain >= _EXPLAINS or (one.severity.value == "warning" and one.weight >= _EXPLAINS)

@@ -63,11 +63,18 @@ class Places:
         line = case.line(row)
         what = self._what(row, rows, values, functions=functions)
         if line is None:
-            return Place("", 0, "", module(case.module(row)), what, "", ns)
+            return Place("", 0, self._around(row), "", what, "", ns)
         of_user = origin(line.file) == Origin.USER  # else the library's own line stands for itself
         below = "" if not of_user else self._library(row) if functions else case.made_by(row)
         short = line.short.rsplit("/", 1)[-1] if line.short.startswith("/") else line.short
         return Place(line.file, line.line, line.function, short, what, below, ns)
+
+    def _around(self, row: int) -> str:
+        """Where no Python frame is known: the innermost region or module above, by name."""
+        for at in reversed(self._tree.path_rows(row)):
+            if self._tree.kinds[at] in (int(FrameKind.REGION), int(FrameKind.MODULE)):
+                return module(self._tree.text("name", int(self._tree.frame_of[at])))
+        return ""
 
     def _what(self, row: int, rows: Rows, values: NDArray[np.float64], *, functions: bool) -> str:
         case = self._case

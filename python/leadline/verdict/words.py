@@ -42,6 +42,8 @@ def lines_of(part: Part, most: int = 2) -> str:
     if not part.places:
         return ""
     first = part.places[0]
+    if not first.text:
+        return f"in {first.function}" if first.function else ""
     same = [one for one in part.places if one.what == first.what and one.ns * 4 >= first.ns]
     texts: list[str] = []
     for one in same:

@@ -1,0 +1,134 @@
+"""The account of a step: it adds up, on drawn profiles with known parts, and the verdict's class follows from it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from leadline.profiles.build import build
+from leadline.profiles.profile import Profile
+from leadline.verdict.judge import judge
+from leadline.verdict.model import CLASSES, Verdict, as_object
+from leadline.verdict.text import as_lines
+
+MS = 1_000_000
+STEPS = 20
+
+
+def drawn(*inside: str, step_ms: int = 10, observed: list[dict[str, object]] | None = None) -> Profile:
+    """Twenty steps of known length on one thread; `inside` are lines below the loop's function, ns over all steps."""
+    whole = step_ms * MS
+    lines = [
+        "process train.py | pid=5",
+        f"  thread MainThread | tid=5 wall_ns={whole * STEPS} cpu_ns={whole * STEPS}",
+        f"    phase step | call_time={whole * (STEPS - 1)}/{STEPS - 1}",
+        "    python <module> @ /home/ada/train.py:60",
+        *("      " + line for line in inside),
+        "      python main @ /home/ada/train.py:44",
+        f"        phase optimizer | time={MS * STEPS // 10}/{STEPS} call_time={MS * STEPS // 10}/{STEPS}",
+    ]
+    profile = build("\n".join(lines))
+    profile.meta.update(program={"argv": ["train.py"], "cwd": "/home/ada"}, host={"cpus": 8})
+    if observed is not None:
+        profile.meta["observed"] = observed
+    return profile
+
+
+def operator(name: str, ms: float, line: int = 42, calls: int = STEPS) -> list[str]:
+    ns = int(ms * MS) * STEPS
+    return [f"python main @ /home/ada/train.py:{line}", f"  operator {name} | time={ns}/{calls} call_time={ns}/{calls}"]
+
+
+def python(function: str, ms: float, line: int) -> list[str]:
+    ns = int(ms * MS) * STEPS
+    return [
+        *operator("aten::mul", 0.1, 40),
+        "python main @ /home/ada/train.py:43",
+        f"  python {function} @ /home/ada/train.py:{line} | cpu_sample={ns}/{10 * STEPS}",
+    ]
+
+
+def verdict_of(profile: Profile) -> Verdict:
+    verdict = judge(profile)
+    assert verdict.account is not None
+    for lane in ("thread", "device"):
+        parts = verdict.account.lane(lane)
+        assert not parts or sum(one.ns for one in parts) == verdict.account.wall_ns
+        assert all(one.ns >= 0 for one in parts)
+    assert verdict.kind in CLASSES
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("inside", "kind", "line"),
+    [
+        (operator("aten::mm", 8), "compute", 42),
+        (operator("aten::add", 8), "memory", 42),
+        (operator("aten::bernoulli_", 8), "random", 42),
+        (python("sample", 8, 12), "python", 12),
+        (["python main @ /home/ada/train.py:41", f"  phase data loading | time={8 * MS * STEPS}/{STEPS} call_time={8 * MS * STEPS}/{STEPS}"], "data", 41),
+    ],
+)  # fmt: skip
+def test_the_largest_part_is_the_verdict_on_its_line(inside: list[str], kind: str, line: int):
+    verdict = verdict_of(drawn(*inside))
+    assert verdict.kind == kind
+    assert verdict.place is not None
+    assert (verdict.place.short, verdict.place.line) == ("train.py", line)
+    assert f"train.py:{line}" in verdict.sentence
+
+
+def test_time_in_line_for_a_core_is_measured_by_the_kernel():
+    """2 ms of operators on a core, 8 ms in line, as the kernel counted."""
+    seen = {"pid": 5, "tid": 5, "ran_ns": [0, 10**9, 2 * 10**9], "queued_ns": [0, 4 * 10**9, 8 * 10**9]}
+    verdict = verdict_of(drawn(*operator("aten::mm", 1), *python("look", 0.9, 12), observed=[seen]))
+    assert verdict.account is not None
+    assert verdict.account.share("core") == pytest.approx(0.8, abs=0.05)
+    assert "waits for a core" in verdict.sentence
+    assert verdict.account.share("unexplained") < 0.05
+
+
+def test_what_nothing_explains_is_said_and_no_class_is_named():
+    verdict = verdict_of(drawn(*operator("aten::mm", 1), *python("look", 1, 12)))
+    assert verdict.kind == "cannot_tell"
+    assert verdict.ask.startswith("leadline why train.py")
+    assert "explained by nothing" in verdict.sentence
+
+
+def test_a_step_of_python_never_names_the_optimizer():
+    verdict = verdict_of(drawn(*python("sample", 9, 12)))
+    assert verdict.place is not None
+    assert verdict.place.function == "sample"
+    assert "optimizer" not in verdict.sentence
+
+
+def test_as_json_it_has_stable_keys_and_finite_numbers():
+    found = as_object(verdict_of(drawn(*operator("aten::mm", 8))))
+    assert list(found) == [
+        *("format", "kind", "sentence", "place", "because", "fixes", "trust", "account", "ask"),
+    ]
+    json.dumps(found, allow_nan=False)
+    assert found["format"] == {"name": "leadline-verdict", "version": 1}
+
+
+def test_its_text_is_short_and_ends_with_how_far_to_trust_it():
+    lines = as_lines(verdict_of(drawn(*operator("aten::mm", 6), *operator("aten::add", 2, 43))), 100)
+    assert len(lines) <= 14
+    assert all(len(line) <= 100 for line in lines)
+    assert any(line.startswith("trust") for line in lines)
+
+
+def test_gains_are_at_most_what_a_busy_device_leaves():
+    """The device is busy 95 % of a step: nothing on the CPU can save more than the rest."""
+    whole = 10 * MS * STEPS
+    profile = drawn(
+        "python main @ /home/ada/train.py:42",
+        f"  operator aten::mm | time={MS * STEPS}/{STEPS} call_time={MS * STEPS}/{STEPS}",
+        f"    kernel gemm | gpu_time@0:7={int(0.95 * whole)}/{STEPS}",
+        f"  operator aten::item | time={5 * MS * STEPS}/{STEPS} call_time={5 * MS * STEPS}/{STEPS} sync_time={5 * MS * STEPS}/{STEPS}",
+    )
+    verdict = verdict_of(profile)
+    assert verdict.kind == "device"
+    for fix in verdict.fixes:
+        if fix.rule in ("synchronisation", "cpu_latency", "python_overhead"):
+            assert fix.high_ns <= 0.06 * 10 * MS
