@@ -79,14 +79,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _is_measured(path: Path) -> bool:
-    """Whether it is a profile, or the trace of another profiler; a script is neither."""
-    if path.suffix in (".py", "") and not path.is_dir():
-        return False
+    """Whether it is a profile, a trace of another profiler, or a folder of ranks; a script is none of them."""
+    if path.is_dir():
+        return not (path / "__main__.py").exists()
     if path.suffix == ".leadline":
         return True
+    if path.suffix in (".py", "") or not path.exists():
+        return False
     from leadline.trace.importers import recognised
 
-    return path.exists() and recognised(path)
+    return recognised(path)
 
 
 def _run(arguments: argparse.Namespace) -> int:
