@@ -46,7 +46,12 @@ def test_no_arguments_names_the_first_subcommands(capsys):
     assert cli.main([]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert [line.split()[1] for line in err.splitlines() if line.startswith("  leadline ")] == ["why", "run", "report", "view"]
+    assert [line.split()[1] for line in err.splitlines() if line.startswith("  leadline ")] == [
+        "why",
+        "run",
+        "report",
+        "view",
+    ]
 
 
 @pytest.mark.parametrize("one", SUBCOMMANDS, ids=lambda one: one.name)
