@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpu_round_stages import LIMITS, SETS, STAGES, Step
+from gpu_round_stages import LIMITS, SETS, SLOWER, STAGES, Step
 from gpu_run import last_object
 from gpu_stacks import FOLDER_VARIABLE, SIGNAL, processes, stacks
 
@@ -50,11 +50,11 @@ class Round:
     def stage(self, name: str) -> None:
         """All steps of one; a step that has a condition is looked at when those before it have ended."""
         ended: dict[str, str] = {}
-        until = time.monotonic() + LIMITS.get(name, float("inf"))
+        until = time.monotonic() + LIMITS.get(name, float("inf")) * SLOWER
         for step in STAGES[name]:
             if step.after_failure_of and ended.get(step.after_failure_of) in ("ok", "skipped"):
                 continue
-            allowed = min(step.limit_s, self.left() - _ENDING_S, until - time.monotonic())
+            allowed = min(step.limit_s * SLOWER, self.left() - _ENDING_S, until - time.monotonic())
             if allowed < min(_LEAST_S, step.limit_s):
                 result: Result = {"status": "skipped", "why": "no time left"}
             else:
@@ -144,11 +144,10 @@ def tail(said: str) -> str:
 
 
 def facts_of(said: str) -> dict[str, Any]:
-    """The last line that is a JSON object: a step that was ended has often said what it knew."""
-    for line in reversed(said.splitlines()):
-        if line.startswith("{") and (found := last_object(line)):
-            return found
-    return {}
+    """The last line that is a JSON object: a step that was ended has often said what it knew. Pairs are all kept."""
+    found = [last_object(line) for line in said.splitlines() if line.startswith("{")]
+    pairs = {one["pair"]: one for one in found if "pair" in one}  # what was measured replaces what was predicted
+    return {"pairs": list(pairs.values())} if pairs else found[-1] if found else {}
 
 
 def died(code: int) -> str:

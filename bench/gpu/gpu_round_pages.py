@@ -65,7 +65,23 @@ def steps_page(results: Sequence[Result]) -> str:
         short = "see the tables of launches" if facts.get("table") in _TABLES else text(facts)
         seconds = str(result.get("seconds", ""))
         rows.append([result["stage"], result["step"], str(result["round"]), word(result), seconds, short])
-    return "\n".join([*lines, table(["stage", "step", "round", "result", "seconds", ""], rows), ""])
+    lines += [table(["stage", "step", "round", "result", "seconds", ""], rows), ""]
+    pairs = [pair for result in results for pair in result.get("facts", {}).get("pairs", ())]
+    if pairs:
+        lines += [
+            "Predicted before it was measured:",
+            "",
+            table(["change", "predicted", "measured", "error"], map(pair_row, pairs)),
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def pair_row(pair: Result) -> list[str]:
+    """Of `leadline whatif`: how many times faster."""
+    before, predicted, after = pair["before_s"], pair["predicted_s"], pair.get("after_s")
+    measured = f"{before / after:.2f}x" if after else "not measured"
+    return [pair["pair"], f"{before / predicted:.2f}x", measured, f"{pair['error']:+.1%}" if "error" in pair else ""]
 
 
 def word(result: Result) -> str:

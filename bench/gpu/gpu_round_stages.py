@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 
+import gpu_inside
+from gpu_checks import CHECKS
 from gpu_run import rehearsing
 
 
@@ -37,6 +40,11 @@ JAX = {
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
 """Choosing algorithms takes half a minute otherwise; what was compiled is there for the next process."""
+JAX_QUICK = {name: value for name, value in JAX.items() if name != "JAX_COMPILATION_CACHE_DIR"}
+KEPT = "kept"
+"""The folder that comes back, below the one in which steps run."""
+PAIRS = str(Path(__file__).with_name("whatif_pairs.py"))
+ON = ("--device", "cpu", "--only", "encoder") if rehearsing() else ("--rounds", "3")
 PLAIN = "plain"
 SWITCHES: dict[str, dict[str, str]] = {
     "window of 50 ms": {"LEADLINE_PC_LAUNCHES": "0"},
@@ -87,6 +95,17 @@ def _without_finalizing(workload: str) -> Step:
     return replace(step, name=f"{step.name}, not finalised", environment=environment, after_failure_of=step.name)
 
 
+def _checks(names: Collection[str]) -> tuple[Step, ...]:
+    """Of check.sh, each for itself; what it keeps comes back."""
+    return tuple(
+        Step(name, module("gpu_checks", name, KEPT), limit_s)
+        for name, (_, limit_s) in CHECKS.items()
+        if name in names and name not in gpu_inside.CHECKS
+    )
+
+
+CORE = ("recordings", "graphs", "streams", "trace_window", "coexistence", "collective")
+"""The checks that say most of what has changed, in a minute."""
 STAGES: dict[str, tuple[Step, ...]] = {
     "instructions": (
         _sampling(PLAIN, {}),
@@ -113,12 +132,26 @@ STAGES: dict[str, tuple[Step, ...]] = {
         _cost("resnet50", "proton", 24),
     ),
     "cost jax": (_cost("jax", "client", 60), _without_finalizing("jax")),
+    "suite": _checks(CORE),
+    "jax": (Step("compiled and cached", module("gpu_jax_check", "{seconds}"), 40, JAX_QUICK),),
+    "starts": (Step("100 starts", module("gpu_starts", "100", "{seconds}"), 36, ending_s=11),),
+    "generate": (Step("a static cache and a graph", module("gpu_generate", "graph"), 25),),
+    "tools": (Step("event tools", module("gpu_tools", KEPT, ".", "{seconds}"), 38, ending_s=-10),),
+    "analyze": (Step("five programs", module("gpu_analyze", "{seconds}"), 58, JAX_QUICK, ending_s=5),),
+    "whatif": (
+        Step("pairs", (sys.executable, PAIRS, "--results", KEPT, *ON, "--seconds", "{seconds}"), 55, ending_s=8),
+    ),
+    "generate compiled": (Step("generate, compiled", module("gpu_generate", "compiled"), 45),),
+    "suite more": _checks(set(CHECKS) - set(CORE)),
 }
 """In the order of their worth."""
 LIMITS: dict[str, float] = {"instructions": 105, "counters": 75}
 """Seconds of a whole stage, where steps that hang could take the others' time."""
+SLOWER = 4.0 if rehearsing() else 1.0
+"""A rehearsal runs beside much else; only who hangs on purpose is to overrun there."""
 SETS: dict[str, tuple[str, ...]] = {
     "first": ("instructions", "counters", "cost decode", "cost resnet50", "cost jax"),
+    "second": ("suite", "jax", "starts", "generate", "tools", "analyze", "whatif", "generate compiled", "suite more"),
     "again": ("instructions", "counters", "cost decode", "cost resnet50"),
 }
 """By call: each at most 280 s."""

@@ -24,6 +24,8 @@ class Program:
     fused: bool = False
     channels_last: bool = False
     compiled: bool = False
+    graphed: bool = False
+    """Forward and backward as CUDA graphs."""
     workers: int | None = None
     """None: one batch that stays on the device; else a DataLoader with that many workers."""
     tiny: bool = False
@@ -45,6 +47,10 @@ class Runner:
             model.parameters(), lr=1e-4, fused=program.fused, foreach=None if program.fused else True
         )
         self.model: Callable[..., torch.Tensor] = torch.compile(model) if program.compiled else model
+        if program.graphed:
+            inputs = spec.batch(program.batch).inputs
+            made: Any = torch.cuda.make_graphed_callables(model, tuple(self._place(part) for part in inputs))
+            self.model = made
         self.loader: torch.utils.data.DataLoader[Any] | None = None
         self.data = self._data(spec.batch_tiny if program.tiny else spec.batch)
         self.loss = nn.CrossEntropyLoss()

@@ -226,7 +226,7 @@ def use_fakes(work: Path) -> None:
 
 
 def main() -> int:
-    out, work, seconds = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])
+    out, work, seconds = Path(sys.argv[1]), Path(sys.argv[2]).resolve(), float(sys.argv[3])
     until = time.monotonic() + seconds
     if rehearsing():
         use_fakes(work)
@@ -250,6 +250,8 @@ def main() -> int:
         except (RuntimeError, subprocess.SubprocessError, KeyError, IndexError) as error:
             results[name] = {"ok": False, "why": str(error)[:600]}
         (out / "tools.json").write_text(json.dumps(results, indent=1, default=str))
+        said = {name: one["ok"] if one["ok"] else one.get("why", "no") for name, one in results.items()}
+        print(json.dumps({"ok": all(one["ok"] is not False for one in results.values()), **said}), flush=True)
     lines = ["# Event tools on the device", "", "| check | ok | |", "|---|---|---|"]
     for name, result in results.items():
         told = "; ".join(f"{key}: {str(value)[:300]}" for key, value in result.items() if key not in ("ok", "figures"))

@@ -1,4 +1,4 @@
-"""What-if predictions against the truth on a GPU: AMP, fused Adam, channels_last, batch size, compile, loader workers.
+"""What-if predictions against the truth on a GPU: AMP, fused Adam, CUDA graphs, batch size, layout, loader, compile.
 
     python bench/gpu/whatif_pairs.py --results OUT            # under six minutes on one GPU; OUT/whatif_gpu_pairs.*
     python bench/gpu/whatif_pairs.py --device cpu --results OUT        # rehearsal without a GPU
@@ -78,7 +78,12 @@ def pairs(tiny: bool) -> list[Pair]:
         Pair(f"{name}: compile", program, replace(program, compiled=True), asked("fuse_elementwise"))
         for name, program in plain.items()
     ]
-    return [*amp, *fused, *batch, *special, *compiled]
+    graphs = [
+        Pair(f"{name}: CUDA graphs", program, replace(program, graphed=True), asked("launch_free"))
+        for name, program in plain.items()
+        if not tiny  # a CPU has none
+    ]
+    return [*amp, *fused, *graphs, *batch, *special, *compiled]
 
 
 class Bench:
@@ -92,6 +97,10 @@ class Bench:
         if pair.before not in self.known:
             self.known[pair.before] = self._alone(pair.before, self._timed_and_profiled)
         before_s, graph = self.known[pair.before]
+        expected, low, high = pair.ratio(graph)
+        told = {"pair": pair.name, "before_s": before_s, "predicted_s": before_s * expected, "low_s": before_s * low,
+                "high_s": before_s * high}  # fmt: skip
+        print(json.dumps(told), flush=True)  # before it is measured
         after_s = self._alone(pair.after, self._timed)
         return outcome(pair.name, graph, pair.ratio, before_s, after_s)
 

@@ -50,6 +50,7 @@ STAGES = {{
 }}
 SETS = {{"first": ("faults", "works")}}
 LIMITS = {{"late": 0.5}}
+SLOWER = 1
 """
 
 
@@ -140,10 +141,10 @@ def rehearse(folder: Path, *stages: str, seconds: int) -> dict[str, dict[str, An
 
 
 @pytest.mark.slow  # a minute and more of runs: both calls of a round
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("stages", ["first"])
+@pytest.mark.timeout(1300)
+@pytest.mark.parametrize("stages", ["first", "second"])
 def test_a_rehearsal_of_a_call_ends_all_its_steps(tmp_path: Path, stages: str) -> None:
-    found = rehearse(tmp_path, stages, seconds=700)
+    found = rehearse(tmp_path, stages, seconds=1200)
     bad = {name: result for name, result in found.items() if result["status"] != "ok"}
     assert bad == {}
 
