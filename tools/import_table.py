@@ -106,9 +106,9 @@ NATIVE_FOREIGN: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("doctest/",), ("testing/",)),  # and every x_test.cpp
 ]
 
-# package of python/leadline: packages it may import (its own, `schema`, `_version` and `_package` are always allowed)
+# package of python/leadline: packages it may import (its own and PYTHON_ALWAYS are always allowed)
 PYTHON: dict[str, set[str]] = {
-    "": {"capture"},  # __init__.py, _autostart.py, _package.py, schema.py
+    "": {"capture"},  # __init__.py, _autostart.py, _package.py, _output.py, schema.py
     "xla": set(),
     "capture": {"_native", "_xla", "xla"},
     "tools": {"_native"},
@@ -152,7 +152,7 @@ PYTHON: dict[str, set[str]] = {
 }
 # files of the package itself that count as part of a folder
 PYTHON_FILES = {"__main__.py": "cli"}
-PYTHON_ALWAYS = {"schema", "_version", "__version__", "_package"}
+PYTHON_ALWAYS = {"schema", "_version", "__version__", "_package", "_output"}
 # Compiled modules of this package.
 PYTHON_NATIVE = {"_cubin", "_events", "_native", "_simulate", "_xla"}
 # The public entry points open offline packages when they are called, never when they are imported.

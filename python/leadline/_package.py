@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from leadline._output import PROFILE, OutputError, check_kind, replacing, write_text
 from leadline._version import __version__
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ META_MEMBER = "meta.json"
 _COPY_BYTES = 1 << 20
 _ID_LENGTH = 16
 _ID_LETTERS = frozenset("0123456789abcdef")
-_MAX_META_BYTES = 16 << 20
 
 
 class PackageError(Exception):
@@ -197,24 +197,6 @@ def host() -> dict[str, Any]:
     }
 
 
-def is_package(path: Path) -> bool:
-    """Whether a file is a profile, of any version: a ZIP whose `meta.json` says so. Other ZIPs are not (a torch
-    checkpoint is one). Raises OSError."""
-    import zipfile
-
-    try:
-        with zipfile.ZipFile(path) as package:
-            member = package.getinfo(META_MEMBER)
-            if member.file_size > _MAX_META_BYTES:
-                return False
-            meta = json.loads(package.read(member))
-            return isinstance(meta, dict) and dict(meta.get("format") or {}).get("name") == FORMAT_NAME
-    except OSError:
-        raise
-    except Exception:  # no ZIP, a damaged one, an encrypted one, ...: whatever it is, it is not ours
-        return False
-
-
 def pack_single(part: Part, output: Path) -> None:
     """Make `output` from the one complete process of `part` (see `Part.single`); raises PackageError."""
     import zipfile
@@ -233,32 +215,29 @@ def pack_single(part: Part, output: Path) -> None:
     write_package(output, build_meta(part), fill)
 
 
-def write_package(output: Path, meta: dict[str, Any], fill: Callable[[zipfile.ZipFile], None]) -> None:
-    """Write a package: `fill` adds the columns, `meta.json` goes first, the name appears last. Raises PackageError."""
+def write_package(
+    output: Path, meta: dict[str, Any], fill: Callable[[zipfile.ZipFile], None], *, force: bool = False
+) -> None:
+    """Write a package: `fill` adds the columns, `meta.json` goes first, the name appears last. Raises PackageError,
+    also where `output` is there and no profile, unless `force`; it is then as it was."""
     import zipfile
 
-    partial = output.with_name(f"{output.name}.tmp{os.getpid()}")
     try:
-        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as package:
+        check_kind(output, PROFILE, force=force)
+        with replacing(output) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as package:
             # A fresh ZipInfo has a fixed date. ASCII: a command line may hold what UTF-8 cannot (lone surrogates).
             package.writestr(zipfile.ZipInfo(META_MEMBER), json.dumps(meta, indent=1), zipfile.ZIP_DEFLATED)
             fill(package)
-        partial.replace(output)
+    except OutputError as error:
+        raise PackageError(str(error)) from None
     except (OSError, zipfile.BadZipFile) as error:
-        partial.unlink(missing_ok=True)
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise PackageError(f"Cannot write {output}: {reason}.") from error
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
     """Replace a JSON file atomically; raises OSError."""
-    partial = path.with_name(f"{path.name}.tmp{os.getpid()}")
-    try:
-        partial.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8", errors="backslashreplace")
-        partial.replace(path)
-    except OSError:
-        partial.unlink(missing_ok=True)
-        raise
+    write_text(path, json.dumps(value, ensure_ascii=False), 0o600)
 
 
 def _copy_member(source: zipfile.ZipFile, member: zipfile.ZipInfo, package: zipfile.ZipFile) -> None:

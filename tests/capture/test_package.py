@@ -126,7 +126,7 @@ def test_an_error_while_filling_keeps_the_old_file(tmp_path: Path) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(PackageError, match="No space left"):
-        write_package(output, {}, fail)
+        write_package(output, {}, fail, force=True)
     assert output.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [output]
 

@@ -202,7 +202,7 @@ def test_age_counts_from_when_a_file_was_written_and_the_newest_stays(tmp_path: 
     for age, path in zip((5000, 3000, 2000), names, strict=True):
         path.write_bytes(b"")
         os.utime(path, (time.time() - age,) * 2)
-    left = tmp_path / "out_20260101T000009Z.leadline.tmp77"
+    left = tmp_path / ".out_20260101T000009Z.leadline.0123456789abcdef.tmp"
     left.write_bytes(b"half")
     Rolling(part, 60, Keep(2500, 0), print).remove_old()
     assert [path.exists() for path in names] == [False, False, True] and not left.exists()

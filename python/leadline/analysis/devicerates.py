@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from leadline._output import write_text
 from leadline.whatif.gpus import find_gpu
 
 VARIABLE = "LEADLINE_RATES"
@@ -66,7 +67,5 @@ def keep_rates(rates: Mapping[str, Mapping[str, float]]) -> Path:
     """Put these beside what was measured before; returns the file. Raises OSError."""
     path = rates_file()
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(json.dumps({"rates": {**measured_rates(), **rates}}, indent=1), encoding="utf-8")
-    partial.replace(path)
+    write_text(path, json.dumps({"rates": {**measured_rates(), **rates}}, indent=1))
     return path

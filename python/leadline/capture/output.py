@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from leadline._package import is_package
+from leadline._output import PROFILE, OutputError, check_kind, longest_name
 from leadline.capture.config import SUFFIX
 from leadline.capture.errors import ProfileError
 
+PART_SUFFIX = ".part"
 _LEAST_FREE_BYTES = 4 << 20
 """Room that must be free at the start. Profiles of long programs stay below 1 MB; segments need the same again."""
 
@@ -22,7 +24,7 @@ def default_output(argv: Sequence[str]) -> Path:
 
 def part_path(output: Path) -> Path:
     """The part directory that belongs to an output file."""
-    return output.with_name(f"{output.name}.part")
+    return output.with_name(f"{output.name}{PART_SUFFIX}")
 
 
 def free_names(output: Path) -> Iterator[Path]:
@@ -55,14 +57,27 @@ def check_output(output: Path) -> None:
 
 def _check_output(output: Path) -> None:
     folder = output.parent
+    if output.name == "-":
+        raise ProfileError("A profile cannot go to standard output; name a file with -o NAME.leadline.")
     if output.is_dir():
         raise ProfileError(f"Cannot write {output}: it is a folder; give a file name.")
     if not folder.is_dir():
         raise ProfileError(f"Cannot write {output}: the folder {folder} does not exist; make it first.")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ProfileError(f"Cannot write {output}: no permission to write in {folder}; choose another file.")
-    if not may_replace(output):
-        raise ProfileError(f"Will not replace {output}: it is not a profile; choose another file.")
+    try:
+        check_kind(output, PROFILE)
+    except OutputError as error:
+        raise ProfileError(str(error)) from None
+    longest = longest_name(folder) - len(f"-9999{PART_SUFFIX}")  # other measurements of that name get a number
+    if len(os.fsencode(output.name)) > longest:
+        raise ProfileError(f"Cannot write {output}: the name is longer than {longest} bytes; choose a shorter one.")
+    most_bytes = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    if most_bytes != resource.RLIM_INFINITY and most_bytes < _LEAST_FREE_BYTES:
+        raise ProfileError(
+            f"Cannot write {output}: files may grow to {most_bytes} bytes here, {_LEAST_FREE_BYTES >> 20} MiB are "
+            "needed; raise the limit (ulimit -f)."
+        )
     free_bytes = free_space_bytes(folder)
     if free_bytes < _LEAST_FREE_BYTES:
         raise ProfileError(
@@ -72,10 +87,12 @@ def _check_output(output: Path) -> None:
 
 
 def may_replace(output: Path) -> bool:
-    """Whether writing there loses nothing of anybody else's: no file, an empty one or a profile. Raises OSError."""
-    if not output.exists():
-        return True
-    return output.is_file() and (output.stat().st_size == 0 or is_package(output))
+    """Whether writing there loses nothing of anybody else's: no file, an empty one or a profile."""
+    try:
+        check_kind(output, PROFILE)
+    except OutputError:
+        return False
+    return True
 
 
 def free_space_bytes(folder: Path) -> int:

@@ -25,6 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from leadline._output import TEMPORARY_ENDING
 from leadline._package import (
     EVENTS_SUFFIX,
     FLIGHT_SUFFIX,
@@ -130,9 +131,9 @@ class Rolling:
         """Keep to `Keep`; `newest` stays whatever its age."""
         folder, stem = self._part.output.parent, self._part.output.stem
         ours = re.compile(re.escape(stem) + "_" + _STAMP + re.escape(SUFFIX))
-        left = re.compile(re.escape(stem) + "_" + _STAMP + re.escape(SUFFIX) + r"\.tmp\d+")
+        left = re.compile(r"\." + re.escape(stem) + "_" + _STAMP + re.escape(SUFFIX) + TEMPORARY_ENDING)
         try:
-            names = [path for path in folder.iterdir() if path.name.startswith(f"{stem}_")]
+            names = [path for path in folder.iterdir() if path.name.startswith((f"{stem}_", f".{stem}_"))]
         except OSError:
             return
         for path in names:

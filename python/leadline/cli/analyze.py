@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.cli.errors import CommandError
+from leadline.cli.files import add_output
 
 if TYPE_CHECKING:
     from leadline.analysis.findings import Findings
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--list", action="store_true", help="list the rules and their options, with reasons")
     parser.add_argument("--format", choices=_FORMATS, help="text (default, unless the ending of OUT says another)")
-    parser.add_argument("-o", "--output", metavar="OUT", help="write to OUT instead of the terminal")
+    add_output(parser, "write to OUT instead of the terminal")
     parser.add_argument(
         "--save", action="store_true", help="keep the findings in FILE, so that every viewer shows them"
     )
@@ -53,10 +54,12 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = arguments.format or ENDINGS.get(ending, "text")
     try:
         if arguments.list:
-            write_result(_listing(arguments.rule, chosen == "markdown"), arguments.output)
+            write_result(_listing(arguments.rule, chosen == "markdown"), arguments.output, force=arguments.force)
             return 0
         if not arguments.file:
             raise CommandError("leadline analyze needs a profile; give it a file, or --list to see its rules.")
+        if arguments.save:
+            _check_profile(arguments.file)
         profile = open_profile(arguments.file)
         found = analyze(profile, arguments.rule, _settings(arguments.settings))
     except RuleError as error:
@@ -71,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
         text = _terminal(profile, found, every_rule=not arguments.rule)
     else:
         text = FORMATS[chosen](found)
-    write_result(text, arguments.output)
+    write_result(text, arguments.output, force=arguments.force)
     return 0
 
 
@@ -125,16 +128,22 @@ def _listing(names: Sequence[str], markdown: bool) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
+def _check_profile(file: str) -> None:
+    """Findings are kept in a profile only, never in the trace that one was made of."""
+    from leadline._output import is_package
+
+    if Path(file).is_file() and not is_package(Path(file)):
+        raise CommandError(
+            f"--save keeps findings in a profile, and {file} is none; make one with "
+            f"`leadline import {file} -o NAME.leadline`."
+        )
+
+
 def _save(file: str, found: Findings) -> None:
     """The findings into the profile's meta.json, in place of older ones."""
     from leadline.analysis.findings import as_object
-    from leadline.cli.files import open_profile
-    from leadline.profiles import ProfileFileError
-    from leadline.profiles.writer import write_profile
+    from leadline.cli.files import open_profile, write_file
 
     profile = open_profile(file)
     profile.meta["findings"] = as_object(found)
-    try:
-        write_profile(file, profile)
-    except ProfileFileError as error:
-        raise CommandError(str(error)) from error
+    write_file(profile, file)

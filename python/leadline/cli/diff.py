@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from leadline.cli.errors import CommandError
+from leadline.cli.files import add_output
 
 _FORMATS = ("text", "markdown", "json", "html")
 
@@ -14,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+", help="profiles from before, --, profiles from after")
     parser.add_argument("--format", choices=_FORMATS, default="text")
     parser.add_argument("--top", metavar="N", type=int, default=10, help="rows per table (default: 10)")
-    parser.add_argument("-o", "--output", metavar="OUT", help="write to OUT instead of the terminal")
+    add_output(parser, "write to OUT instead of the terminal")
 
 
 def split(argv: list[str]) -> list[str]:
@@ -48,5 +49,5 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         forms = {"text": text_comparison, "markdown": markdown_comparison, "html": html_comparison}
         text = forms[arguments.format](found, arguments.top)
-    write_result(text, arguments.output)
+    write_result(text, arguments.output, force=arguments.force)
     return 0

@@ -5,6 +5,9 @@ from __future__ import annotations
 USAGE_ERROR = 2
 """Exit code for wrong arguments and for files that cannot be read or written."""
 
+INTERNAL_ERROR = 70
+"""Exit code for a fault of Leadline itself (EX_SOFTWARE of sysexits.h)."""
+
 
 class CommandError(Exception):
     """Ends the command: `main` prints the sentence on stderr and leaves with `exit_code`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from leadline.cli.errors import CommandError
+from leadline.cli.files import add_output
 from leadline.convert import EXPORTERS, Exporter, exporter_for
 
 
@@ -12,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     readers = "; ".join(f"{one.name}: {one.reader}" for one in EXPORTERS)
     parser.add_argument("file", metavar="FILE", help="a .leadline file")
     parser.add_argument("--format", choices=[one.name for one in EXPORTERS], help=f"who shall read it ({readers})")
-    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write, - for stdout")
+    add_output(parser, "the file to write, - for stdout", required=True)
     parser.add_argument("--metric", metavar="METRIC", help="export only METRIC, such as time or alloc_bytes")
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", dest="options", help="an option of the format"
@@ -27,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     profile = open_profile(arguments.file)
     request = Request(exporter.holds, arguments.metric, _options(arguments.options))
     try:
-        with sink_for(arguments.output, folder=exporter.folder) as sink:
+        with sink_for(arguments.output, folder=exporter.folder, force=arguments.force) as sink:
             write(profile, exporter, request, sink)
     except ExportError as error:
         raise CommandError(str(error)) from error

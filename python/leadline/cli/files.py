@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leadline._output import OutputError, check_output
 from leadline.cli.errors import CommandError
 
 if TYPE_CHECKING:
@@ -32,7 +34,40 @@ def open_profile(path: str) -> Profile:
         raise CommandError(f"Cannot read {path}: {error.strerror or error}; check the path.") from error
 
 
-def write_result(data: str | bytes, output: str | None) -> None:
+def add_output(parser: argparse.ArgumentParser, what: str, *, required: bool = False, metavar: str = "OUT") -> None:
+    """`-o` and `--force`, the same for every verb that writes a file."""
+    parser.add_argument("-o", "--output", metavar=metavar, required=required, help=what)
+    parser.add_argument("--force", action="store_true", help=f"replace {metavar} even where it holds something else")
+
+
+def check_inputs(arguments: argparse.Namespace) -> None:
+    """Refuse an output that is one of the files named on the command line, before any work. Raises CommandError."""
+    output = getattr(arguments, "output", None)
+    if output is None or output == "-":
+        return
+    read: list[str] = []
+    for name, value in vars(arguments).items():
+        if name not in ("output", "program"):  # what a program reads is its own affair
+            read += [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
+    try:
+        check_output(Path(output), read, folder_is_fine=True)  # a format may be a folder of files; sinks look at that
+    except OutputError as error:
+        raise CommandError(str(error)) from None
+
+
+def write_file(profile: Profile, output: str, *, force: bool = False) -> None:
+    """Make the profile `output`. Raises CommandError."""
+    from leadline.profiles import ProfileFileError, write_profile
+
+    if output == "-":
+        raise CommandError("A profile cannot go to standard output; name a file with -o NAME.leadline.")
+    try:
+        write_profile(output, profile, force=force)
+    except ProfileFileError as error:
+        raise CommandError(str(error)) from error
+
+
+def write_result(data: str | bytes, output: str | None, *, force: bool = False) -> None:
     """Write `data` to the file `output`, or to stdout where `output` is None or "-"; raises CommandError when it
     cannot. See `sink_for`. A file takes all of a text, a terminal what its encoding has.
     """
@@ -43,12 +78,12 @@ def write_result(data: str | bytes, output: str | None) -> None:
 
         sys.stdout.write(encodable(data, sys.stdout))
         return
-    with sink_for(output) as sink:
+    with sink_for(output, force=force) as sink:
         sink.write(data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data)
 
 
 @contextlib.contextmanager
-def sink_for(output: str | None, *, folder: bool = False) -> Iterator[Sink]:
+def sink_for(output: str | None, *, folder: bool = False, force: bool = False) -> Iterator[Sink]:
     """Where a result goes: the file or `folder` called `output`, or stdout where it is None or "-".
 
     It is written beside its final name and renamed, so that a full disk never leaves half a result under that name.
@@ -61,8 +96,10 @@ def sink_for(output: str | None, *, folder: bool = False) -> Iterator[Sink]:
             yield sink
         return
     try:
-        with FolderSink(Path(output)) if folder else FileSink(Path(output)) as sink:
+        with FolderSink(Path(output)) if folder else FileSink(Path(output), force=force) as sink:
             yield sink
+    except OutputError as error:
+        raise CommandError(str(error)) from error
     except OSError as error:
         reason = error.strerror or str(error)
         raise CommandError(f"Cannot write {output}: {reason}; choose another place with -o.") from error

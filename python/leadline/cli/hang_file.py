@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+from leadline._output import write_text
 from leadline.cli.job_dump import job_text, look_at_job
 from leadline.profiles.errors import ProfileFileError
 
@@ -29,8 +30,6 @@ def main() -> int:
         return 0
     when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
     head = f"{when}: a collective of process {pid} on {os.uname().nodename} has not ended for {standing_s} s."
-    temporary = path.with_name(f".{path.name}.tmp{os.getpid()}")
-    temporary.write_text(f"{head}\n{job_text(job)}\n", encoding="utf-8")
-    temporary.replace(path)
+    write_text(path, f"{head}\n{job_text(job)}\n")
     print(f"No collective has begun for {standing_s} s. {job.verdict.sentences[0]}")
     return 0

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from leadline.cli.errors import CommandError
+from leadline.cli.files import add_output, write_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,11 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="lay machines over each other by what `leadline clock-sync --json` printed, not by CLOCK_REALTIME",
     )
-    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the .leadline file to make")
+    add_output(parser, "the .leadline file to make", required=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from leadline.profiles import ProfileFileError, write_profile
+    from leadline.profiles import ProfileFileError
     from leadline.trace.importers import import_traces
     from leadline.trace.related import read_relations
     from leadline.trace.tables import TraceError
@@ -36,11 +37,11 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         text = Path(arguments.clocks).read_text(encoding="utf-8") if arguments.clocks else ""
         profile = import_traces(arguments.files, read_relations(text, arguments.clocks) if arguments.clocks else ())
-        write_profile(arguments.output, profile)
     except (TraceError, ProfileFileError, ValueError) as error:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"Cannot read {error.filename}: {error.strerror or error}.") from error
+    write_file(profile, arguments.output, force=arguments.force)
     events, nodes = profile.tables.rows("events"), len(profile.tree)
     ranks = len({process.rank for process in profile.processes if process.rank >= 0}) or len(profile.processes)
     known = any(one.rank >= 0 for one in profile.processes)

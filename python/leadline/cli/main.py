@@ -8,6 +8,7 @@ import here is a delay the user pays before the first line of their own code.
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import io
 import os
@@ -15,11 +16,12 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol, cast
 
-from leadline.cli.errors import USAGE_ERROR, CommandError
+from leadline.cli.errors import INTERNAL_ERROR, USAGE_ERROR, CommandError
 from leadline.cli.subcommands import FIRST, SUBCOMMANDS, Subcommand, overview
 
 _BROKEN_PIPE = 128 + 13  # what a shell reports for a program that SIGPIPE ended
 _INTERRUPTED = 128 + 2
+_OF_STREAMS = frozenset({errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT})
 
 
 class SubcommandModule(Protocol):
@@ -67,7 +69,12 @@ def _dispatch(argv: Sequence[str]) -> int:
         module.add_arguments(parser)
         words = list(argv[1:])
         prepare = getattr(module, "split", None)  # of subcommands for which `--` has a meaning of its own
-        return module.run(parser.parse_args(words if prepare is None else prepare(words)))
+        arguments = parser.parse_args(words if prepare is None else prepare(words))
+        if found.name != "run":  # which looks at its output itself, and says more
+            from leadline.cli.files import check_inputs
+
+            check_inputs(arguments)
+        return module.run(arguments)
     if not argv:
         print(FIRST, end="", file=sys.stderr)
         return USAGE_ERROR
@@ -105,6 +112,36 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _BROKEN_PIPE
     except KeyboardInterrupt:
         return _INTERRUPTED
+    except OSError as error:
+        if error.filename is not None or error.errno not in _OF_STREAMS:
+            return _failed(error)
+        _silence_stdout()
+        print(f"leadline: Cannot write to standard output: {error.strerror}.", file=sys.stderr)
+        return USAGE_ERROR
+    except MemoryError as error:
+        print(f"leadline: This machine has too little memory for it ({error or 'MemoryError'}).", file=sys.stderr)
+        return INTERNAL_ERROR
+    except Exception as error:
+        return _failed(error)
+
+
+def _failed(error: BaseException) -> int:
+    """A fault of ours: one sentence, and the traceback in a file for whoever mends it."""
+    import tempfile
+    import traceback
+
+    where = ""
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", errors="backslashreplace", prefix="leadline-fault-", suffix=".txt", delete=False
+        ) as file:
+            traceback.print_exception(type(error), error, error.__traceback__, file=file)
+        where = f"; the traceback is in {file.name}, please report it"
+    except OSError:
+        pass
+    name = "".join(char if char.isprintable() else "?" for char in f"{type(error).__name__}: {error}"[:200])
+    print(f"leadline: This is a fault of Leadline ({name}){where}.", file=sys.stderr)
+    return INTERNAL_ERROR
 
 
 def _silence_stdout() -> None:

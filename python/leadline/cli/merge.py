@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import glob
 import sys
+from pathlib import Path
 
 from leadline.cli.errors import CommandError
+from leadline.cli.files import add_output, open_profile, write_file
 
 _MOST_SHOWN = 20
 
@@ -17,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         help="profiles of ranks, a folder of them, a pattern in quotes, or files that were merged before",
     )
-    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to make")
+    add_output(parser, "the file to make", required=True)
     parser.add_argument(
         "--by",
         choices=("role", "node", "rank"),
@@ -45,8 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.analysis.stragglers import late_ranks
     from leadline.distributed.engines import SchedulerError, engine_for
     from leadline.distributed.merge import merge_files
-    from leadline.profiles import ProfileFileError, write_profile
+    from leadline.profiles import ProfileFileError
 
+    _check_not_a_rank(arguments.output, arguments.files)
     try:
         engine = engine_for(arguments.scheduler, trusted=arguments.trust_scheduler)
         merged = merge_files(
@@ -58,9 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
             all_paths=arguments.all_paths,
             late=late_ranks,
         )
-        write_profile(arguments.output, merged.profile)
     except (ProfileFileError, SchedulerError) as error:
         raise CommandError(str(error)) from error
+    write_file(merged.profile, arguments.output, force=arguments.force)
     for sentences, what in ((merged.left_out, "left out"), (merged.passed_over, "passed over")):
         for sentence in sentences[:_MOST_SHOWN]:
             print(f"leadline: {what}: {sentence}", file=sys.stderr)
@@ -72,6 +76,21 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"Wrote {arguments.output}: {ranks}{gap}.")
     print(f"See it with: leadline report {arguments.output}")
     return 0
+
+
+def _check_not_a_rank(output: str, asked: list[str]) -> None:
+    """A file that a folder or a pattern names is passed over where it is to be made again, unless it is a rank's."""
+    from leadline._output import is_package, is_same
+    from leadline.analysis.ranks import is_folded_profile
+
+    made = Path(output)
+    if not made.is_file() or not is_package(made):
+        return
+    here, place = made.stat(), made.resolve()
+    for one in asked:
+        names = [output] if Path(one).resolve() in place.parents else glob.glob(one, recursive=True)  # noqa: PTH207
+        if any(is_same(here, name) for name in names) and not is_folded_profile(open_profile(output)):
+            raise CommandError(f"Will not write {output}: it is one of the files that are read; choose another file.")
 
 
 def _counted(number: int, what: str) -> str:

@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from leadline.cli.errors import CommandError
+from leadline.cli.files import add_output
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=("text", "csv", "json"), default="text", help="text (default), or all rows in base units"
     )
-    parser.add_argument("-o", "--output", metavar="OUT", help="write to OUT instead of the terminal")
+    add_output(parser, "write to OUT instead of the terminal")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -37,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     except QueryError as error:
         raise CommandError(str(error)) from error
     render = {"text": text_answer, "csv": csv_answer, "json": json_answer}[arguments.format]
-    write_result(render(result), arguments.output)
+    write_result(render(result), arguments.output, force=arguments.force)
     if result.note and arguments.format != "text":
         print(f"leadline: {result.note}", file=sys.stderr)  # not into the table
     return 0

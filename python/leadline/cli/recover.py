@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 
 from leadline.cli.errors import CommandError
+from leadline.cli.files import add_output
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("part", metavar="PART_DIR", help="the directory NAME.leadline.part that the run left behind")
-    parser.add_argument("-o", "--output", metavar="OUT", help="the file to make (default: NAME.leadline beside it)")
+    add_output(parser, "the file to make (default: NAME.leadline beside it)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -18,8 +19,10 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.profiles.recover import default_output, write_recovered
 
     output = arguments.output or str(default_output(arguments.part))
+    if output == "-":
+        raise CommandError("A profile cannot go to standard output; name a file with -o NAME.leadline.")
     try:
-        made = write_recovered(arguments.part, output)
+        made = write_recovered(arguments.part, output, force=arguments.force)
     except ProfileFileError as error:
         raise CommandError(str(error)) from error
     counts = [

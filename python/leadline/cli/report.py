@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from leadline.cli.errors import CommandError
+from leadline.cli.files import add_output
 
 if TYPE_CHECKING:
     from leadline.profiles import Profile
@@ -20,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=list(_DEFAULT_ROWS), help="text (default; taken from the ending of OUT where it says one)"
     )
-    parser.add_argument("-o", "--output", metavar="OUT", help="write to OUT instead of the terminal")
+    add_output(parser, "write to OUT instead of the terminal")
     parser.add_argument(
         "--sort", metavar="METRIC", help="order paths and operators by METRIC, such as time, alloc_bytes, count"
     )
@@ -83,11 +84,11 @@ def run(arguments: argparse.Namespace) -> int:
     if chosen == "json":
         from leadline.report.json_report import render_json
 
-        write_result(render_json(report), arguments.output)
+        write_result(render_json(report), arguments.output, force=arguments.force)
     elif chosen == "markdown":
         from leadline.report.markdown import render_markdown
 
-        write_result(render_markdown(report), arguments.output)
+        write_result(render_markdown(report), arguments.output, force=arguments.force)
     elif chosen == "html":
         from leadline.profiles.code import disassembled
         from leadline.report.html import findings_of, render_html, sources_of
@@ -95,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
         sources = {} if arguments.no_source else sources_of(profile)
         profile = disassembled(profile)
         page = render_html(profile, report, findings_of(profile), sources)
-        write_result(page.encode(), arguments.output)  # the page says that it is UTF-8
+        write_result(page.encode(), arguments.output, force=arguments.force)  # the page says that it is UTF-8
     else:
         from leadline.report.text import for_stream, render_text
 
@@ -103,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
             width, colour = for_stream(sys.stdout)
             write_result(render_text(report, width, colour), None)
         else:
-            write_result(render_text(report), arguments.output)
+            write_result(render_text(report), arguments.output, force=arguments.force)
     return 0
 
 
@@ -144,11 +145,11 @@ def _report_tool(arguments: argparse.Namespace) -> int:
         raise CommandError(f"{arguments.file} holds nothing of a tool {arguments.tool!r}; it has {have}.")
     if (arguments.format or _format_of(arguments.output)) == "json":
         found = [{"process": one.process, **one.found} for one in chosen]
-        write_result(json.dumps(found, indent=1) + "\n", arguments.output)
+        write_result(json.dumps(found, indent=1) + "\n", arguments.output, force=arguments.force)
         return 0
     width, colour = for_stream(sys.stdout) if arguments.output in (None, "-") else (120, False)
     text = tools_text(chosen, width, arguments.top or 20, colour=colour)
-    write_result(text.lstrip("\n"), arguments.output)
+    write_result(text.lstrip("\n"), arguments.output, force=arguments.force)
     return 0
 
 
@@ -175,9 +176,9 @@ def _report_source(arguments: argparse.Namespace) -> int:
         )
         raise CommandError(f"{arguments.file} has no source of kernels to show: {why}.")
     if (arguments.format or _format_of(arguments.output)) == "json":
-        write_result(render_json(kernels), arguments.output)
+        write_result(render_json(kernels), arguments.output, force=arguments.force)
         return 0
     width, colour = for_stream(sys.stdout) if arguments.output in (None, "-") else (120, False)
     text = render_text(kernels, width, arguments.top or 10, colour=colour, devices=profile.devices)
-    write_result(text, arguments.output)
+    write_result(text, arguments.output, force=arguments.force)
     return 0

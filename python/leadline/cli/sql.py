@@ -9,6 +9,7 @@ import json
 import math
 
 from leadline.cli.errors import CommandError
+from leadline.cli.files import add_output
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a .leadline file")
     parser.add_argument("statement", metavar="SQL", help="the statement, in quotes")
     parser.add_argument("--format", choices=("text", "csv", "json"), default="text")
-    parser.add_argument("-o", "--output", metavar="OUT", help="write to OUT instead of the terminal")
+    add_output(parser, "write to OUT instead of the terminal")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -31,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
         names, rows = run_sql(open_profile(arguments.file), arguments.statement)
     except SqlError as error:
         raise CommandError(str(error)) from error
-    write_result(_rendered(names, rows, arguments.format), arguments.output)
+    write_result(_rendered(names, rows, arguments.format), arguments.output, force=arguments.force)
     return 0
 
 

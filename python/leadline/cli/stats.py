@@ -7,6 +7,7 @@ import csv
 import io
 
 from leadline.cli.errors import CommandError
+from leadline.cli.files import add_output
 
 _KEYS = ("operator", "kernel", "node", "stage")
 _DEFAULT_ROWS = 30
@@ -17,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--by", choices=_KEYS, default="operator", help="what a row is (default: %(default)s)")
     parser.add_argument("--csv", action="store_true", help="all rows as CSV, times in ns")
     parser.add_argument("--top", type=int, default=_DEFAULT_ROWS, metavar="N", help="rows (default: %(default)s)")
-    parser.add_argument("-o", "--output", metavar="OUT", help="the file to write (default: stdout)")
+    add_output(parser, "the file to write (default: stdout)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -45,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
                 for one in (row.duration, row.latency)
             ]
             writer.writerow((row.name, *spreads[0], *spreads[1]))
-        write_result(out.getvalue(), arguments.output)
+        write_result(out.getvalue(), arguments.output, force=arguments.force)
         return 0
     lines = [f"{'times':>7}  {'total':>9}  {'mean':>9}  {'deviation':>9}  {'max':>9}  {'late':>9}  {arguments.by}"]
     for row in rows[: arguments.top]:
@@ -57,5 +58,5 @@ def run(arguments: argparse.Namespace) -> int:
     if len(rows) > arguments.top:
         lines.append(f"{len(rows) - arguments.top} more; --top {len(rows)} shows all.")
     lines.append("late: mean of begin minus the end of the last input, where inputs are known")
-    write_result("\n".join(lines) + "\n", arguments.output)
+    write_result("\n".join(lines) + "\n", arguments.output, force=arguments.force)
     return 0

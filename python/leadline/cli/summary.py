@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from leadline.cli.errors import CommandError
+from leadline.cli.files import add_output
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a .leadline file (its side file .json is read too), a Kineto trace, or a folder of a run's files",
     )
     parser.add_argument("--json", action="store_true", help="as summary.json has it")
-    parser.add_argument("-o", "--output", metavar="OUT", help="write to OUT instead of the terminal")
+    add_output(parser, "write to OUT instead of the terminal")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -35,7 +36,9 @@ def run(arguments: argparse.Namespace) -> int:
         if (folder := Path(arguments.file)).is_dir() and any(folder.glob("*_rank*.json")):
             history = run_history(folder)
             as_data = json.dumps(dataclasses.asdict(history), indent=1) + "\n"
-            write_result(as_data if arguments.json else render_history(history), arguments.output)
+            write_result(
+                as_data if arguments.json else render_history(history), arguments.output, force=arguments.force
+            )
             return 0
         ours = arguments.file.endswith(".leadline")
         pages = [summarize(arguments.file)] if ours else summarize_trace(arguments.file)
@@ -48,5 +51,5 @@ def run(arguments: argparse.Namespace) -> int:
         text = json.dumps(found[0] if len(found) == 1 else found, indent=1) + "\n"
     else:
         text = "\n".join(render(page) for page in pages)
-    write_result(text, arguments.output)
+    write_result(text, arguments.output, force=arguments.force)
     return 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from leadline.capture.messages import say
 from leadline.cli.errors import CommandError
+from leadline.cli.files import add_output, open_profile, write_file
 
 if TYPE_CHECKING:
     from leadline.profiles.debuginfod import DebugServers
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The file, and where else to look for what ran."""
     parser.add_argument("file", metavar="FILE", help="a profile made with --native")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write here instead of into the same file")
+    add_output(parser, "write here instead of into the same file")
     parser.add_argument(
         "--search",
         action="append",
@@ -36,7 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Name what can be named; 0 also where a file gave no names, which is said."""
     folders = [Path(folder) for folder in arguments.search]
-    symbolize(arguments.file, arguments.output or arguments.file, folders, _servers() if arguments.debuginfod else None)
+    servers = _servers() if arguments.debuginfod else None
+    symbolize(arguments.file, arguments.output or arguments.file, folders, servers, force=arguments.force)
     return 0
 
 
@@ -48,12 +50,11 @@ def _servers() -> DebugServers:
     raise CommandError("No debuginfod server is named; set DEBUGINFOD_URLS to the address of one, as for gdb.")
 
 
-def symbolize(file: str, output: str, folders: list[Path], servers: DebugServers | None = None) -> None:
+def symbolize(
+    file: str, output: str, folders: list[Path], servers: DebugServers | None = None, *, force: bool = False
+) -> None:
     """Read, name, write, and say on stderr what was done. Raises CommandError."""
-    from leadline.cli.files import open_profile
-    from leadline.profiles import ProfileFileError
     from leadline.profiles.symbols import symbolized
-    from leadline.profiles.writer import write_profile
 
     done = symbolized(open_profile(file), folders, servers)
     for sentence in done.sentences:
@@ -61,10 +62,7 @@ def symbolize(file: str, output: str, folders: list[Path], servers: DebugServers
     if not done.named + done.unnamed:
         print(f"leadline: {file} has no native frames to name; measure with --native.", file=sys.stderr)
         return
-    try:
-        write_profile(output, done.profile)
-    except ProfileFileError as error:
-        raise CommandError(str(error)) from error
+    write_file(done.profile, output, force=force)
     left = f"; {done.unnamed:,} stay addresses" if done.unnamed else ""
     frames = "frame" if done.named == 1 else "frames"
     print(f"leadline: named {done.named:,} native {frames} in {output}{left}.", file=sys.stderr)

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from leadline.cli.errors import CommandError
+from leadline.cli.files import add_output
 
 if TYPE_CHECKING:
     from leadline.profiles import Profile
@@ -28,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --html: below what was measured what would be with SCENARIO, as `leadline whatif` titles it "
         "(default: its best advice); may be given several times",
     )
-    parser.add_argument("-o", "--output", metavar="OUT", help="the file to write (default: stdout)")
+    add_output(parser, "the file to write (default: stdout)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -46,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         found = chosen(profile, arguments.file, arguments.thread, arguments.step)
     except TimelineError as error:
         raise CommandError(str(error)) from error
-    write_result(as_csv(found) if arguments.csv else as_text(profile, found), arguments.output)
+    write_result(as_csv(found) if arguments.csv else as_text(profile, found), arguments.output, force=arguments.force)
     return 0
 
 
@@ -64,7 +65,11 @@ def _machine(profile: Profile, arguments: argparse.Namespace) -> int:
         rows = machine_rows(profile, arguments.thread)
     except TimelineError as error:
         raise CommandError(str(error)) from error
-    write_result(machine_as_csv(rows) if arguments.csv else machine_as_text(profile, rows), arguments.output)
+    write_result(
+        machine_as_csv(rows) if arguments.csv else machine_as_text(profile, rows),
+        arguments.output,
+        force=arguments.force,
+    )
     return 0
 
 
@@ -78,7 +83,7 @@ def _page(profile: Profile, arguments: argparse.Namespace) -> int:
     predicted = _predicted(profile, arguments.whatif) if arguments.whatif is not None else []
     report = build_report(profile, ReportOptions(frames=False, merge_layers=False), arguments.file)
     page = render_html(profile, report, findings_of(profile), sources_of(profile), predicted)
-    write_result(page.encode(), arguments.output)
+    write_result(page.encode(), arguments.output, force=arguments.force)
     print(f"open {arguments.output}#timeline in a browser", file=sys.stderr)
     return 0
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from leadline.cli.errors import CommandError
+from leadline.cli.files import add_output
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     plan.add_argument("file", metavar="FILE", help="what `leadline run --tool record --backend declared` kept (.npz)")
     plan.add_argument("--memory", default="0", help="memory of the device (24GB); without it a third of what is held")
     plan.add_argument("--ahead", default="4", help="launches that the plan looks ahead (4)")
-    plan.add_argument("-o", "--output", metavar="PLAN", help="the plan (FILE with the ending .plan.json)")
+    add_output(plan, "the plan (FILE with the ending .plan.json)", metavar="PLAN")
     plan.add_argument(
         "--tool-option", action="append", default=[], metavar="NAME=VALUE", help="of the tool uvm_advisor (link=50)"
     )
@@ -36,14 +37,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _plan(arguments: argparse.Namespace) -> int:
+    from leadline._output import OutputError, check_kind, check_output, kind_of
     from leadline.cli.tools import NoProgram
     from leadline.report.text import for_stream
     from leadline.report.tools import ToolResult, tools_text
     from leadline.tools.hub import Hub
+    from leadline.tools.managed_plan import PLAN_HEAD
 
     output = arguments.output or f"{arguments.file.removesuffix('.npz')}.plan.json"
-    if not Path(output).resolve().parent.is_dir():
-        raise CommandError(f"There is no folder for {output}; make it, or choose another file with -o.")
+    if output == "-":
+        raise CommandError("A plan cannot go to standard output; name a file with -o NAME.plan.json.")
+    try:
+        check_output(Path(output), [arguments.file])
+        check_kind(Path(output), kind_of(PLAN_HEAD), force=arguments.force)
+    except OutputError as error:
+        raise CommandError(str(error)) from None
     said = {"memory": arguments.memory, "ahead": arguments.ahead, "plan": output}
     options = [f"uvm_advisor.{name}={value}" for name, value in said.items()]
     options += [f"uvm_advisor.{one}" for one in arguments.tool_option]

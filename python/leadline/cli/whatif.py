@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.cli.errors import CommandError
+from leadline.cli.files import add_output
 
 if TYPE_CHECKING:
     from leadline.whatif.graph import Graph
@@ -53,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list", action="store_true", help="list the scenarios and their parameters")
     parser.add_argument("--format", choices=_FORMATS, help="text (default, unless the ending of OUT says another)")
     parser.add_argument("--export", choices=("perfetto",), help="write the timelines for a viewer to OUT")
-    parser.add_argument("-o", "--output", metavar="OUT", help="write to OUT instead of the terminal")
+    add_output(parser, "write to OUT instead of the terminal")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -66,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise CommandError("A page shows a trace; use --format text, markdown or json for the list.")
         from leadline.whatif.listing import list_scenarios
 
-        write_result(list_scenarios(chosen), arguments.output)
+        write_result(list_scenarios(chosen), arguments.output, force=arguments.force)
         return 0
     if not arguments.file:
         raise CommandError("leadline whatif needs a trace; give it a file, or --list to see what it can predict.")
@@ -79,9 +80,9 @@ def run(arguments: argparse.Namespace) -> int:
         graph = _with(graph, _load([arguments.second], None))
     report = _report(graph, arguments, settings)
     if arguments.export:
-        write_result(_timeline(graph, report), arguments.output)
+        write_result(_timeline(graph, report), arguments.output, force=arguments.force)
         return 0
-    write_result(_render(graph, report, chosen, arguments), arguments.output)
+    write_result(_render(graph, report, chosen, arguments), arguments.output, force=arguments.force)
     return 0
 
 
@@ -201,7 +202,9 @@ def _stragglers(arguments: argparse.Namespace, chosen: str) -> int:
     except straggler.StragglerInputError as error:
         raise CommandError(str(error)) from error
     write_result(
-        as_json(report) if chosen == "json" else as_text(report, markdown=chosen == "markdown"), arguments.output
+        as_json(report) if chosen == "json" else as_text(report, markdown=chosen == "markdown"),
+        arguments.output,
+        force=arguments.force,
     )
     return 0
 

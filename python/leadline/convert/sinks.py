@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
+from leadline._output import HEAD_BYTES, OutputError, check_kind, kind_of, open_new, temporary_beside
 from leadline.convert.request import ExportError
 
 
@@ -62,17 +62,22 @@ class StreamSink(Sink):
 
 
 class FileSink(Sink):
-    """The file `path`. What is no regular file, such as a pipe or /dev/stdout, is written to as it stands."""
+    """The file `path`, which must be new or of the kind that is written, unless `force`. What is no regular file, such
+    as a pipe or /dev/stdout, is written to as it stands. Raises OutputError."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, force: bool = False) -> None:
         self._path = path
+        self._force = force
         self._in_place = path.exists() and not path.is_file()
-        self._partial = path if self._in_place else path.with_name(f"{path.name}.tmp{os.getpid()}")
+        self._partial = path if self._in_place else temporary_beside(path)
         self._stream: BinaryIO | None = None
+        self._head = b""
 
     def write(self, data: bytes) -> None:
         if self._stream is None:
-            self._stream = self._partial.open("wb")
+            self._stream = self._partial.open("wb") if self._in_place else open_new(self._partial)
+        if len(self._head) < HEAD_BYTES:
+            self._head += data[: HEAD_BYTES - len(self._head)]
         self._stream.write(data)
 
     def member(self, name: str) -> AbstractContextManager[BinaryIO]:
@@ -85,8 +90,9 @@ class FileSink(Sink):
             if self._stream is not None:
                 self._stream.close()
             if whole and not self._in_place:
+                check_kind(self._path, kind_of(self._head), force=self._force)
                 self._partial.replace(self._path)
-        except OSError:
+        except (OSError, OutputError):
             whole = False
             raise
         finally:
@@ -100,7 +106,7 @@ class FolderSink(Sink):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._partial = path.with_name(f"{path.name}.tmp{os.getpid()}")
+        self._partial = temporary_beside(path)
 
     def write(self, data: bytes) -> None:
         raise ExportError("This format is one file, and a folder was asked for.")

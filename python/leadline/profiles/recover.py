@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from leadline import _package
+from leadline._output import PROFILE, OutputError, check_kind
 from leadline.profiles.align import on_one_clock
 from leadline.profiles.builder import ProfileBuilder
 from leadline.profiles.code import with_code
@@ -174,17 +175,20 @@ def _unchanged(process: _package.ProcessPart, before: _package.ProcessPart) -> b
 
 
 def write_recovered(
-    directory: str | os.PathLike[str], output: str | os.PathLike[str], running: Collection[str] = ()
+    directory: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    running: Collection[str] = (),
+    *,
+    force: bool = False,
 ) -> Recovered:
     """As `recover_part`, and writes the file. Raises ProfileFileError, also for an `output` that is there and no
     profile; it is then as it was."""
     try:
-        if Path(output).exists() and Path(output).stat().st_size and not _package.is_package(Path(output)):
-            raise ProfileFileError(f"Will not replace {os.fspath(output)}: it is not a profile; choose another file.")
-    except OSError as error:
-        raise ProfileFileError(f"Cannot write {os.fspath(output)}: {error.strerror}.") from None
+        check_kind(Path(output), PROFILE, force=force)  # before the work
+    except OutputError as error:
+        raise ProfileFileError(str(error)) from None
     recovered = recover_part(directory, running=running)
-    write_profile(output, recovered.profile)
+    write_profile(output, recovered.profile, force=force)
     return recovered
 
 

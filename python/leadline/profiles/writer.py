@@ -19,10 +19,13 @@ from leadline.profiles.tables import Array, Tables
 from leadline.schema import TABLES
 
 
-def write_profile(path: str | os.PathLike[str], profile: Profile) -> None:
-    """Makes or replaces the file at `path`. Raises ProfileFileError; the old file, if any, is then untouched."""
+def write_profile(path: str | os.PathLike[str], profile: Profile, *, force: bool = False) -> None:
+    """Makes the file at `path`, or replaces the profile there (with `force` any file). Raises ProfileFileError; the old
+    file, if any, is then untouched."""
     try:
-        _package.write_package(Path(path), profile.meta, lambda archive: add_columns(archive, profile.tables))
+        _package.write_package(
+            Path(path), profile.meta, lambda archive: add_columns(archive, profile.tables), force=force
+        )
     except _package.PackageError as error:
         raise ProfileFileError(str(error)) from error
 

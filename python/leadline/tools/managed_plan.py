@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from leadline._output import write_text
 from leadline.tools.errors import ToolError
 
 VERSION = 1
+PLAN_HEAD = b'{"leadline_managed_plan": '
+"""How every plan begins."""
 _NEVER = 1 << 62
 
 
@@ -59,9 +62,7 @@ class ManagedPlan:
                 for at, step in self.steps.items()
             },
         }
-        part = file.with_name(f"{file.name}.part")
-        part.write_text(json.dumps(told))
-        part.replace(file)
+        write_text(file, json.dumps(told))
 
     @classmethod
     def read(cls, file: Path) -> ManagedPlan:

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from leadline._output import write_text
 from leadline.capture.process_info import environment_number
 from leadline.capture.training.config import TrainingConfig
 from leadline.capture.training.schedule import described
@@ -131,10 +132,8 @@ class Journal:
         if self.place is None:
             return
         target = self.place.with_suffix(".json")
-        partial = target.with_name(f".{target.name}.{os.getpid()}")
         with contextlib.suppress(OSError):  # the profile is what counts
-            partial.write_text(json.dumps(self.facts()))
-            partial.replace(target)
+            write_text(target, json.dumps(self.facts()))
 
 
 def job_name(environment: Mapping[str, str] = os.environ) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from leadline._output import replacing
 from leadline.capture.config import VARIABLES
 from leadline.capture.messages import say
 
@@ -74,11 +75,9 @@ class MemoryWatch:
         snapshot = self.snapshot if self.snapshot is not None else _taken()
         if snapshot is None:
             return None
-        partial = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            with partial.open("wb") as file:
+            with replacing(path) as file:
                 pickle.dump(snapshot, file)
-            partial.replace(path)
         except (OSError, pickle.PicklingError) as error:
             say(f"the snapshot of the allocator could not be written: {error}.")
             return None

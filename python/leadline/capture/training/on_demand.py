@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
+from leadline._output import write_text
 from leadline.capture.messages import say
 from leadline.capture.training.config import TrainingConfig
 from leadline.capture.training.files import stem_of_rank
@@ -154,7 +155,7 @@ class FileListener:
             mine.unlink()
             chosen = {} if "first" in asked else {"tries": 0}
             first = asked.get("first", ended + 1 + AHEAD)
-            self._write(mine, {"first": first, "steps": asked.get("steps", self._steps), **chosen})
+            self._write({"first": first, "steps": asked.get("steps", self._steps), **chosen})
         except (OSError, ValueError, RecursionError):
             return  # another rank was faster, or what was written is no request
 
@@ -167,7 +168,7 @@ class FileListener:
         if first <= ended:
             if (later := moved(asked, ended)) is not None:
                 with contextlib.suppress(OSError):
-                    self._write(self._folder / f".{REQUEST}.{os.getpid()}", later)
+                    self._write(later)
                     self._seen = self._stamp(agreed)
                     self._demand.ask(later.get("steps", self._steps), later["first"])
                     return
@@ -175,9 +176,8 @@ class FileListener:
             return
         self._demand.ask(asked.get("steps", self._steps), first)
 
-    def _write(self, mine: Path, agreed: Mapping[str, int]) -> None:
-        mine.write_text(json.dumps(agreed))
-        mine.replace(self._folder / AGREED)
+    def _write(self, agreed: Mapping[str, int]) -> None:
+        write_text(self._folder / AGREED, json.dumps(agreed))
 
     @staticmethod
     def _stamp(path: Path) -> tuple[int, int] | None:
@@ -212,7 +212,7 @@ class HttpListener:
                     return self._answer(400, "steps, first and all are numbers")
                 numbers = {name: int(value) for name, value in asked.items()}
                 if numbers.pop("all", 0):
-                    (folder / REQUEST).write_text(json.dumps(numbers))
+                    write_text(folder / REQUEST, json.dumps(numbers))
                 else:
                     demand.ask(numbers.get("steps", steps), numbers.get("first"))
                 return self._answer(200, "asked")

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from leadline._output import write_text
 from leadline.analysis.memorysnapshot import Snapshot, SnapshotError, read_snapshot
 from leadline.profiles import ProfileFileError, Tree
 from leadline.profiles.merge import merge_profiles
@@ -61,8 +62,8 @@ def print_summary(profiler: Stopped | None, *, file: Any = None) -> str:
     summary = dataclasses.replace(summary, changes=changes(now, before))
     text = render(summary)
     try:
-        _replace(folder / "summary.md", text)
-        _replace(folder / "summary.json", json.dumps(as_json(summary), indent=1))
+        write_text(folder / "summary.md", text)
+        write_text(folder / "summary.json", json.dumps(as_json(summary), indent=1))
     except OSError as error:
         print(f"leadline: the summary could not be written to {folder}: {error.strerror}.", file=sys.stderr)
     upload = getattr(profiler, "upload", None)
@@ -86,8 +87,8 @@ def summarize_shared(path: Path) -> Path | None:
     summary = build_summary(profile, first, others, path.name)
     page, data = path.with_suffix(".summary.md"), path.with_suffix(".summary.json")
     summary = dataclasses.replace(summary, changes=changes(as_json(summary), read_facts(data)))
-    _replace(page, render(summary))
-    _replace(data, json.dumps(as_json(summary), indent=1))
+    write_text(page, render(summary))
+    write_text(data, json.dumps(as_json(summary), indent=1))
     return page
 
 
@@ -175,9 +176,3 @@ def read_facts(path: Path) -> Mapping[str, Any]:
         if isinstance(found, dict):
             return found
     return {}
-
-
-def _replace(path: Path, text: str) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from leadline._output import replacing
 from leadline.tools.batch import Batch
 from leadline.tools.errors import ToolError
 from leadline.tools.events import EVENTS
@@ -53,10 +54,8 @@ def write_recording(
     events = sorted({*recorded, *batches})
     meta = {"version": VERSION, "events": events, "names": names.texts(), "objects": things, "places": paths}
     arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
-    part = file.with_name(f"{file.name}.part")
-    with part.open("wb") as stream:
+    with replacing(file) as stream:
         np.savez(stream, **arrays)
-    part.replace(file)
 
 
 class Recording:

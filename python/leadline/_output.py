@@ -1,0 +1,235 @@
+"""Every file that Leadline writes for a person, in one place: what may be replaced, and how.
+
+Promises: an input is never replaced; a file of another kind is never replaced unless the user said so; a file appears
+whole, by a rename, or not at all; no symbolic link is followed. Needs the standard library only, since the profiled
+process writes files too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import stat
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+HEAD_BYTES: Final = 1 << 16
+"""What is read of a file to say of which kind it is."""
+_META_MEMBER = "meta.json"
+_FORMAT_NAME = "leadline"
+_MAX_META_BYTES = 16 << 20
+_TOKEN = 8
+_KEPT_OF_NAME = 200  # bytes; with the dots, the token and the ending it fits into the 255 that a name may have
+TEMPORARY_ENDING: Final = r"\.[0-9a-f]{16}\.tmp"
+"""How the name of a file that is being written goes on after a dot and the final name, as a regular expression."""
+_TEXT_SUFFIXES = frozenset({".txt", ".md", ".markdown", ".log", ".out", ".csv", ".tsv", ".html", ".htm"})
+"""Of texts that reports are; a script may name Leadline without being ours."""
+
+
+class OutputError(Exception):
+    """A file will not or cannot be written. `str(error)` is one sentence: what, why, what to do."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Of which kind a file's contents are."""
+
+    name: str
+    """For a person: "a profile", "JSON"."""
+    detail: str = ""
+    """What tells such files apart: the first key of JSON, the first word of a text."""
+    ours: bool = False
+    """Whether the text names Leadline."""
+
+    def may_become(self, new: Kind, suffix: str) -> bool:
+        """Whether a file of this kind, whose name ends with `suffix`, may be replaced by one of kind `new`."""
+        if self.name in ("", "a profile") or self.name != new.name:
+            return self.name in ("", new.name)
+        return self.detail == new.detail or (self.ours and suffix.lower() in _TEXT_SUFFIXES)
+
+
+EMPTY: Final = Kind("")
+PROFILE: Final = Kind("a profile")
+
+
+def is_package(path: Path) -> bool:
+    """Whether a file is a profile, of any version: a ZIP whose `meta.json` says so. Other ZIPs are not (a torch
+    checkpoint is one). Raises OSError."""
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(path) as package:
+            member = package.getinfo(_META_MEMBER)
+            if member.file_size > _MAX_META_BYTES:
+                return False
+            meta = json.loads(package.read(member))
+            return isinstance(meta, dict) and dict(meta.get("format") or {}).get("name") == _FORMAT_NAME
+    except OSError:
+        raise
+    except Exception:  # no ZIP, a damaged one, an encrypted one, ...: whatever it is, it is not ours
+        return False
+
+
+def kind_of_file(path: Path) -> Kind:
+    """Of which kind a regular file is. Raises OSError."""
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    kind = kind_of(head)
+    return PROFILE if kind.name == _ZIP and is_package(path) else kind
+
+
+_ZIP = "a ZIP archive"
+
+
+def kind_of(head: bytes) -> Kind:
+    """Of which kind a file is that begins with `head` (`HEAD_BYTES` of it are enough)."""
+    if not head:
+        return EMPTY
+    if head[:4] == b"PK\x03\x04":
+        member = head[30 : 30 + int.from_bytes(head[26:28], "little")]
+        return Kind(_ZIP, Path(os.fsdecode(member)).suffix)
+    if head[:2] == b"\x1f\x8b":
+        inner = kind_of(_unpacked(head))
+        return Kind(f"{inner.name or 'nothing'} in gzip", inner.detail)
+    text = _as_text(head)
+    if text is None:
+        return Kind("binary data", _binary(head))
+    start = text.lstrip("\ufeff \t\r\n")
+    ours = "leadline" in text.lower()
+    if start[:9].lower() == "<!doctype":
+        title = re.search(r"<title>\s*(\w+)", text)
+        return Kind("an HTML page", title[1] if title else "", ours)
+    if start[:1] in ("{", "["):
+        key = re.search(r'"((?:[^"\\]|\\.)*)"', start)
+        return Kind("JSON", start[0] + (key[1] if key else ""))
+    word = re.search(r"[^\W\d_]+", start)
+    return Kind("text", word[0].lower().removesuffix("s") if word else "", ours)
+
+
+def _unpacked(head: bytes) -> bytes:
+    try:
+        return zlib.decompressobj(31).decompress(head, HEAD_BYTES)
+    except zlib.error:
+        return b"\0"
+
+
+def _as_text(head: bytes) -> str | None:
+    if b"\0" in head:
+        return None
+    try:
+        return head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return head[: error.start].decode("utf-8") if error.start > len(head) - 4 and error.start else None
+
+
+def _binary(head: bytes) -> str:
+    """The first bytes; of protocol buffers the first tag and, below it, the first of the message."""
+    if head[0] != 0x0A:
+        return head[:4].hex()
+    at = 1
+    while at < len(head) and head[at] & 0x80:
+        at += 1
+    return f"0a{head[at + 1 : at + 2].hex()}"
+
+
+# ---------------------------------------------------------------- may it be written?
+
+
+def check_output(output: Path, inputs: Iterable[str | os.PathLike[str]] = (), *, folder_is_fine: bool = False) -> None:
+    """What can be known before any work: whether `output` names a place for a file, and none that is read. Raises
+    OutputError."""
+    name, folder = output.name, output.parent
+    try:
+        if not folder.is_dir():
+            raise OutputError(f"Cannot write {output}: there is no folder {folder}; make it first.")
+        if len(os.fsencode(name)) > (longest := longest_name(folder)):
+            raise OutputError(f"Cannot write {output}: the name is longer than {longest} bytes; choose a shorter one.")
+        if folder_is_fine and output.is_dir():
+            return
+        if not name or output.is_dir():
+            raise OutputError(f"Cannot write {output}: it is a folder; give a file name.")
+        here = output.stat() if output.exists() else None
+    except OSError as error:
+        raise OutputError(f"Cannot write {output}: {error.strerror}; choose another file.") from None
+    if here is None or not stat.S_ISREG(here.st_mode):
+        return
+    for one in inputs:
+        if is_same(here, one):
+            raise OutputError(f"Will not write {output}: it is the file that is read; choose another file.")
+
+
+def is_same(here: os.stat_result, other: str | os.PathLike[str]) -> bool:
+    """Whether `other` is that file, by whatever name, hard link or symbolic link."""
+    try:
+        return os.path.samestat(here, Path(other).stat())
+    except (OSError, ValueError):
+        return False
+
+
+def check_kind(output: Path, new: Kind, *, force: bool = False) -> None:
+    """Whether what is at `output` may be replaced by a file of kind `new`. Raises OutputError."""
+    try:
+        if not output.exists():
+            return
+        if not output.is_file():
+            raise OutputError(f"Will not replace {output}: it is no regular file; choose another file.")
+        if force:
+            return
+        old = kind_of_file(output)
+    except OSError as error:
+        raise OutputError(f"Cannot write {output}: {error.strerror}; choose another file.") from None
+    if old.may_become(new, output.suffix):
+        return
+    if new == PROFILE:
+        raise OutputError(f"Will not replace {output}: it is not a profile; choose another file.")
+    what = f"it is {old.name}" if old.name != new.name else "it holds something else than would be written"
+    raise OutputError(f"Will not replace {output}: {what}; choose another file, or add --force.")
+
+
+def longest_name(folder: Path) -> int:
+    """How many bytes a name in `folder` may have. Raises OSError."""
+    try:
+        return os.pathconf(folder, "PC_NAME_MAX")
+    except ValueError:
+        return 255
+
+
+# ---------------------------------------------------------------- writing
+
+
+def temporary_beside(path: Path) -> Path:
+    """A name in the same folder that nobody can guess and that fits wherever `path` fits."""
+    name = os.fsdecode(os.fsencode(path.name)[:_KEPT_OF_NAME])
+    return path.with_name(f".{name}.{os.urandom(_TOKEN).hex()}.tmp")
+
+
+def open_new(path: Path, mode: int = 0o666) -> BinaryIO:
+    """A file that was not there, open for writing; links are not followed. Raises OSError."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+    return os.fdopen(os.open(path, flags, mode), "wb")
+
+
+@contextlib.contextmanager
+def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """An open file that becomes `path` when the block ends, and nothing where it raises. Raises OSError."""
+    partial = temporary_beside(path)
+    with open_new(partial, mode) as file:
+        try:
+            yield file
+            file.close()  # a full disk shows here at the latest
+            partial.replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                partial.unlink()
+            raise
+
+
+def write_text(path: Path, text: str, mode: int = 0o666) -> None:
+    """`path` with this text, whole or as it was. Raises OSError."""
+    with replacing(path, mode) as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
