@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,9 @@ Result = dict[str, Any]
 IN_LOOP = 0.8
 """Of a matmul's samples: the rest is its begin and its end."""
 SHARED = ("short_scoreboard", "mio_throttle")
-REPEATS = 300
+SECONDS = 4.0
+"""Of launches: windows open after the first hundred, and what is set up before them takes a second."""
+_PER_WAIT = 20
 _CUDA = r"""
 extern "C" __global__ void scattered(const float* in, float* out, int rows, int columns) {
   int at = blockIdx.x * blockDim.x + threadIdx.x;
@@ -168,10 +171,14 @@ def main() -> int:
     launch = _launch(sys.argv[1])
     launch()
     torch.cuda.synchronize()
-    for _ in range(REPEATS):
-        launch()
+    begin, launches = time.monotonic(), 0
+    while time.monotonic() - begin < SECONDS:
+        for _ in range(_PER_WAIT):
+            launch()
         leadline.step()
-    torch.cuda.synchronize()
+        torch.cuda.synchronize()
+        launches += _PER_WAIT
+    print(f"{launches} launches")
     return 0
 
 

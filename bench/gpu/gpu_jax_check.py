@@ -20,7 +20,7 @@ from gpu_run import rehearsing
 
 from leadline.profiles import open_profile
 
-STEPS = 20 if rehearsing() else 300
+STEPS = 3 if rehearsing() else 300
 ON_LINES = 0.99
 
 

@@ -72,7 +72,7 @@ class Round:
         stack_folder = self.work / "stacks"
         stack_folder.mkdir(exist_ok=True)
         environment = {**os.environ, **step.environment, FOLDER_VARIABLE: str(stack_folder),
-                       "ROUND_STEP_S": f"{allowed:.0f}"}  # fmt: skip
+                       "ROUND_STEP": log_path.stem}  # fmt: skip
         os.environ[FOLDER_VARIABLE] = str(stack_folder)
         calls = self.work / "kept" / f"{log_path.stem}.calls.txt"
         if step.traced:

@@ -134,7 +134,9 @@ STAGES: dict[str, tuple[Step, ...]] = {
     "cost jax": (_cost("jax", "client", 60), _without_finalizing("jax")),
     "suite": _checks(CORE),
     "jax": (Step("compiled and cached", module("gpu_jax_check", "{seconds}"), 40, JAX_QUICK),),
-    "starts": (Step("100 starts", module("gpu_starts", "100", "{seconds}"), 36, ending_s=11),),
+    "starts": (
+        Step("100 starts", module("gpu_starts", "10" if rehearsing() else "100", "{seconds}"), 36, ending_s=11),
+    ),
     "generate": (Step("a static cache and a graph", module("gpu_generate", "graph"), 25),),
     "tools": (Step("event tools", module("gpu_tools", KEPT, ".", "{seconds}"), 38, ending_s=-10),),
     "analyze": (Step("five programs", module("gpu_analyze", "{seconds}"), 58, JAX_QUICK, ending_s=5),),
@@ -142,6 +144,7 @@ STAGES: dict[str, tuple[Step, ...]] = {
         Step("pairs", (sys.executable, PAIRS, "--results", KEPT, *ON, "--seconds", "{seconds}"), 55, ending_s=8),
     ),
     "generate compiled": (Step("generate, compiled", module("gpu_generate", "compiled"), 45),),
+    "cause": (_sampling("as it hung: the window thread", SWITCHES["window thread, as it hung"]),),
     "suite more": _checks(set(CHECKS) - set(CORE)),
 }
 """In the order of their worth."""
@@ -151,7 +154,18 @@ SLOWER = 4.0 if rehearsing() else 1.0
 """A rehearsal runs beside much else; only who hangs on purpose is to overrun there."""
 SETS: dict[str, tuple[str, ...]] = {
     "first": ("instructions", "counters", "cost decode", "cost resnet50", "cost jax"),
-    "second": ("suite", "jax", "starts", "generate", "tools", "analyze", "whatif", "generate compiled", "suite more"),
+    "second": (
+        "suite",
+        "jax",
+        "starts",
+        "generate",
+        "tools",
+        "analyze",
+        "whatif",
+        "cause",
+        "generate compiled",
+        "suite more",
+    ),
     "again": ("instructions", "counters", "cost decode", "cost resnet50"),
 }
 """By call: each at most 280 s."""
