@@ -10,8 +10,8 @@ from tests.truth.invariants import contradictions
 
 from leadline.cli.files import open_profile
 from leadline.profiles import Profile
+from leadline.steps.of_events import find_steps
 from leadline.trace.profile_window import read_profile
-from leadline.trace.steps import find_steps
 
 STACK = (("/home/me/train.py", "<module>", 40), ("/home/me/train.py", "loss", 12))
 PROGRAM = module(

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from leadline.steps.of_events import find_steps
 from leadline.trace import jsonstream
 from leadline.trace.kineto import read_kineto
 from leadline.trace.source import sources
-from leadline.trace.steps import find_steps
 from leadline.trace.tables import Kind, Trace, TraceError
 
 HERE = Path(__file__).parent

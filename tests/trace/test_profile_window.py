@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from leadline.profiles.build import build
+from leadline.steps.of_events import find_steps
 from leadline.trace.profile_window import read_profile
-from leadline.trace.steps import find_steps
 from leadline.trace.tables import Kind, TraceError
 from leadline.whatif import EdgeType, Graph, Phase, TaskKind, simulate
 from leadline.whatif.build.build import Window

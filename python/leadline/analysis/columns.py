@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.profiles.rollup import Shape, subtree_sums
+from leadline.profiles.rollup import Shape, nearest, subtree_sums
 
 __all__ = [
     "Mask",
@@ -27,21 +27,6 @@ __all__ = [
 
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-
-
-def nearest(shape: Shape, wanted: Mask) -> Rows:
-    """For every node the row of the innermost `wanted` node on its path, itself included; -1 where there is none.
-
-    By pointer doubling: as many passes as the logarithm of the longest gap, however deep the tree is.
-    """
-    at = np.where(wanted, np.arange(shape.size), shape.parent)
-    at[:1] = 0
-    while True:
-        further = at[at]
-        if np.array_equal(further, at):
-            break
-        at = further
-    return np.where(wanted[at], at, -1)
 
 
 def above(shape: Shape, column: Rows) -> Rows:

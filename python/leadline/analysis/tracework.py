@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from leadline.analysis.columns import Rows
 from leadline.analysis.overlap import WallSplit, wall_split
 from leadline.analysis.workclass import CLASSES, class_of_kernel, class_of_operator
-from leadline.trace.steps import Step
+from leadline.steps import Step
 from leadline.trace.tables import CALL_KINDS, DEVICE_KINDS, Kind, Trace
 
 _COMMUNICATION, _COPY, _OPTIMIZER = (CLASSES.index(name) for name in ("communication", "copy", "optimizer"))

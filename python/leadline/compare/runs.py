@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from leadline.analysis.case import Case
 from leadline.analysis.columns import subtree_sums
-from leadline.analysis.loop import without_first_calls
 from leadline.compare.align import Aligned
 from leadline.profiles import Profile
 from leadline.profiles.measures import Measures
 from leadline.profiles.repeats import without_repeats
 from leadline.schema import FrameKind
+from leadline.steps.of_tree import without_first_calls
 
 Floats = NDArray[np.float64]
 

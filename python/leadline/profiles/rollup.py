@@ -143,3 +143,18 @@ def _inclusive_by_node(shape: Shape, own: Measures) -> Measures:
 def _wrapped(values: list[int]) -> NDArray[np.int64]:
     """Sums beyond 64 bits wrap as they do in array operations, so that no file can raise here."""
     return np.array([value & 0xFFFFFFFFFFFFFFFF for value in values], np.uint64).view(np.int64)
+
+
+def nearest(shape: Shape, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """For every node the row of the innermost `wanted` node on its path, itself included; -1 where there is none.
+
+    By pointer doubling: as many passes as the logarithm of the longest gap, however deep the tree is.
+    """
+    at = np.where(wanted, np.arange(shape.size), shape.parent)
+    at[:1] = 0
+    while True:
+        further = at[at]
+        if np.array_equal(further, at):
+            break
+        at = further
+    return np.where(wanted[at], at, -1)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from leadline.trace.meaning import is_optimizer_step
-from leadline.trace.steps import main_thread
+from leadline.steps.names import is_optimizer_step
+from leadline.steps.of_events import main_thread
 from leadline.trace.tables import Kind, Trace
 
 

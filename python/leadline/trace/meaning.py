@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.steps.names import is_step, phase_of
 from leadline.trace.tables import Kind
 
 # ---------------------------------------------------------------------- calls of CUDA, HIP and their relatives
@@ -89,47 +90,9 @@ def device_kind(name: str, kind: Kind) -> Kind:
 
 STEP_MARKS = ("ProfilerStep", "Optimizer.step#")
 MODULE = "nn.Module: "
-_STEP = re.compile(r"^ProfilerStep[#*]")
-_OPTIMIZER_STEP = re.compile(r"^Optimizer\.step#")
 _LIGHTNING_MODULE = re.compile(r"^\[pl\]\[module\]\S+: (.+)$")
-# in the order in which they are tried
-_PHASES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (phase, re.compile(pattern, re.IGNORECASE))
-    for phase, pattern in (
-        ("zero_grad", r"^Optimizer\.zero_grad#|zero_grad"),
-        (
-            "data loading",
-            r"^enumerate\(DataLoader\)#|^data[ _]?load(ing|er)?$|^#+ *data[ _]?load(ing|er)? *#+$|dataloader_next$",
-        ),
-        ("optimizer", r"^Optimizer\.step#|^optimizer$|^#+ *optimizer(_?step)? *#+$"),
-        ("backward", r"^backward$|^#+ *backward *#+$|^\[pl\].*\.backward$"),
-        ("forward", r"^forward$|^#+ *forward *#+$|\.forward$"),
-    )
-)
 _COMMUNICATION = re.compile(r"^(nccl|gloo|mpi|ucc|rccl|hccl|xccl):\w+")
 _BACKWARD_OPERATOR = re.compile(r"^autograd::engine::evaluate_function|Backward\d*$|^torch::autograd::")
-
-
-def is_step(name: str) -> bool:
-    """The profiler's mark around one training step."""
-    return _STEP.match(name) is not None
-
-
-def is_optimizer_step(name: str) -> bool:
-    """torch's mark around `Optimizer.step`."""
-    return _OPTIMIZER_STEP.match(name) is not None
-
-
-def phase_of(name: str) -> str | None:
-    """Part of a training step that a range is: `optimizer`, `zero_grad`, `data loading`, `backward`, `forward`."""
-    if "::" in name:
-        return None  # an operator, whatever word is in it
-    return next((phase for phase, pattern in _PHASES if pattern.search(name)), None)
-
-
-def is_loading(name: str) -> bool:
-    """A range in which the loop takes a batch, or a worker makes one."""
-    return phase_of(name) == "data loading"
 
 
 def is_backward_operator(name: str) -> bool:

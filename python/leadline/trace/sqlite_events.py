@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.trace.meaning import is_step, settle
+from leadline.steps.names import is_step
+from leadline.trace.meaning import settle
 from leadline.trace.source import Source
 from leadline.trace.tables import EVENT_COLUMNS, Device, Kind, Thread, Trace, TraceError
 

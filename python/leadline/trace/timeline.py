@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.profiles.profile import Profile
+from leadline.steps import Step
+from leadline.steps.of_events import find_steps, main_thread
 from leadline.trace.intervals import union
 from leadline.trace.kernel.window import recorded, states_of
 from leadline.trace.profile_window import read_profile
-from leadline.trace.steps import Step, find_steps, main_thread
 from leadline.trace.tables import Kind, Thread, Trace
 from leadline.trace.waits import Spent, ThreadTime
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from leadline.trace.holes import without_holes
+from leadline.steps import Found, Step
+from leadline.steps.completion import done_ns
+from leadline.steps.holes import without_holes
+from leadline.steps.of_events import find_steps
 from leadline.trace.jsonstream import COMPRESSION_DAMAGE, PIECE_BYTES
 from leadline.trace.kineto import read_kineto, scan_marks
 from leadline.trace.loops import one_loop
 from leadline.trace.source import Source
-from leadline.trace.steps import Step, Steps, find_steps
 from leadline.trace.tables import Trace, TraceError
 
 _GZIP_RATIO = 15
@@ -27,15 +29,15 @@ def text_bytes(source: Source) -> int:
 
 def read_window(
     source: Source, window: tuple[int, int] | None, *, large_bytes: int = LARGE_BYTES
-) -> tuple[Trace, Steps]:
+) -> tuple[Trace, Found]:
     """The trace and its chosen steps (numbers, both ends included; None: all, or as many as fit of a large file).
 
     Raises TraceError when there is no step in the window.
     """
     if text_bytes(source) <= large_bytes:
         trace = one_loop(read_kineto(source))
-        trace, found = without_holes(trace, find_steps(trace))
-        return trace, replace(found, steps=tuple(chosen(found, window, source.name)))
+        found = find_steps(trace)
+        return noted(trace, found), replace(found, steps=tuple(chosen(found, window, source.name)))
     marks, size = scan_marks(source)
     if marks is None:
         return _without_marks(source, window, size)
@@ -57,12 +59,17 @@ def read_window(
     behind_us = max(step.end_ns - step.start_ns for step in steps) / 1e3
     trace = one_loop(read_kineto(source, (low_us, high_us + behind_us)))
     shift_ns = round((origin_us - float(trace.facts["origin_us"])) * 1000)
-    moved = tuple(Step(step.number, step.start_ns + shift_ns, step.end_ns + shift_ns) for step in steps)
+    moved = [(step.start_ns + shift_ns, step.end_ns + shift_ns) for step in steps]
+    done = done_ns(trace.events, [begin for begin, _ in moved], [end for _, end in moved])
+    ended = tuple(
+        Step(step.number, begin, end, int(at)) for step, (begin, end), at in zip(steps, moved, done, strict=True)
+    )
     trace = replace(trace, warnings=(*trace.warnings, *warnings))
-    return without_holes(trace, Steps(moved, found.found_by, found.doubt))
+    found = without_holes(trace, Found(ended, found.found_by, found.doubt))
+    return noted(trace, found), found
 
 
-def _without_marks(source: Source, window: tuple[int, int] | None, text_bytes: int) -> tuple[Trace, Steps]:
+def _without_marks(source: Source, window: tuple[int, int] | None, text_bytes: int) -> tuple[Trace, Found]:
     """A large file without step marks: as much of its beginning as fits; its steps are found by repetition."""
     low_us, high_us, events = _time_range(source)
     share = min(1.0, MAX_EVENTS / max(events, 1))
@@ -73,8 +80,13 @@ def _without_marks(source: Source, window: tuple[int, int] | None, text_bytes: i
             "of time was read"
         )
         trace = replace(trace, warnings=(*trace.warnings, note))
-    trace, found = without_holes(trace, find_steps(trace))
-    return trace, replace(found, steps=tuple(chosen(found, window, source.name)))
+    found = find_steps(trace)
+    return noted(trace, found), replace(found, steps=tuple(chosen(found, window, source.name)))
+
+
+def noted(trace: Trace, found: Found) -> Trace:
+    """The trace with a warning about steps that are left out."""
+    return replace(trace, warnings=(*trace.warnings, found.left_out)) if found.left_out else trace
 
 
 def _time_range(source: Source) -> tuple[float, float, int]:
@@ -96,13 +108,15 @@ def _time_range(source: Source) -> tuple[float, float, int]:
     return low, high, count
 
 
-def chosen(found: Steps, window: tuple[int, int] | None, name: str) -> list[Step]:
+def chosen(found: Found, window: tuple[int, int] | None, name: str) -> list[Step]:
     """The steps whose numbers lie in the window; raises TraceError when there are none."""
-    steps = [step for step in found.steps if window is None or window[0] <= step.number <= window[1]]
+    if window is None:
+        return list(found.steps)
+    steps = [step for step in found.everything if window[0] <= step.number <= window[1]]
     if not steps:
-        low, high = window or (0, 0)
+        low, high = window
         raise TraceError(
-            f"no step between {low} and {high} in {name}; it has steps {found.steps[0].number} to "
-            f"{found.steps[-1].number}"
+            f"no step between {low} and {high} in {name}; it has steps {found.everything[0].number} to "
+            f"{found.everything[-1].number}"
         )
     return steps

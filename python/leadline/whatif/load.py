@@ -11,13 +11,14 @@ from pathlib import Path
 
 from leadline.opening import is_ours, open_any
 from leadline.profiles import Profile
+from leadline.steps import Found, Step
+from leadline.steps.of_events import find_steps
 from leadline.trace.importers import import_traces, of_another_format
 from leadline.trace.loops import one_loop
 from leadline.trace.profile_window import read_profile
 from leadline.trace.source import Source, sources
-from leadline.trace.steps import Step, Steps, find_steps
 from leadline.trace.tables import Trace, TraceError
-from leadline.trace.window import chosen, read_window, text_bytes
+from leadline.trace.window import chosen, noted, read_window, text_bytes
 from leadline.whatif import straggler
 from leadline.whatif.build.build import Window, build
 from leadline.whatif.build.helpers import Place, helped
@@ -69,7 +70,7 @@ def _places(path: str | Path | Sequence[str | Path]) -> tuple[list[Place], list[
 def _job(path: str | Path, window: tuple[int, int] | None) -> Graph:
     try:
         trace = straggler.read(path)
-        steps = chosen(Steps(tuple(Step(number, 0, 0) for number in trace.steps), OPERATIONS), window, str(path))
+        steps = chosen(Found(tuple(Step(number, 0, 0) for number in trace.steps), OPERATIONS), window, str(path))
         return straggler.job_graph(trace.only([step.number for step in steps]), source=Path(path).name).graph
     except straggler.StragglerInputError as error:
         raise TraceError(str(error)) from error
@@ -77,10 +78,10 @@ def _job(path: str | Path, window: tuple[int, int] | None) -> Graph:
 
 def graph_of(profile: Profile) -> Graph:
     """The graph of every step in the trace window of a profile that is open; raises TraceError when it has none."""
-    return _graph([(trace, find_steps(trace)) for trace in read_profile(profile)])
+    return _graph(_windows(profile, None, ""))
 
 
-def _graph(read: list[tuple[Trace, Steps]]) -> Graph:
+def _graph(read: list[tuple[Trace, Found]]) -> Graph:
     if len(read) > 1:
         return job_graph([LocalRank(trace, steps) for trace, steps in read])
     (trace, found), *_ = read
@@ -88,11 +89,14 @@ def _graph(read: list[tuple[Trace, Steps]]) -> Graph:
     return rendezvous(build(replace(trace, rank=max(trace.rank, 0)), window))
 
 
-def _read_profile(path: str | Path, window: tuple[int, int] | None) -> list[tuple[Trace, Steps]]:
+def _read_profile(path: str | Path, window: tuple[int, int] | None) -> list[tuple[Trace, Found]]:
     return _windows(open_any(path), window, Path(path).name)
 
 
-def _windows(profile: Profile, window: tuple[int, int] | None, name: str) -> list[tuple[Trace, Steps]]:
+def _windows(profile: Profile, window: tuple[int, int] | None, name: str) -> list[tuple[Trace, Found]]:
     traces = [one_loop(trace) for trace in read_profile(profile, name)]
     found = [(trace, find_steps(trace)) for trace in traces]
-    return [(trace, replace(steps, steps=tuple(chosen(steps, window, trace.source)))) for trace, steps in found]
+    return [
+        (noted(trace, steps), replace(steps, steps=tuple(chosen(steps, window, trace.source))))
+        for trace, steps in found
+    ]

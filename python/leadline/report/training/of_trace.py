@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,9 +12,10 @@ from leadline.analysis.tracework import DeviceWork, device_walls, device_work
 from leadline.analysis.workclass import CLASSES
 from leadline.report.training.build import MOST_HOT
 from leadline.report.training.model import Hot, Share, Steps, TrainingSummary
+from leadline.steps import Found
+from leadline.steps.of_events import find_steps
 from leadline.trace.kineto import read_kineto
 from leadline.trace.source import sources
-from leadline.trace.steps import Step, find_steps
 from leadline.trace.tables import Kind, Trace
 
 
@@ -42,7 +42,7 @@ def _summary(trace: Trace, name: str) -> TrainingSummary:
         hardware=tuple(dict.fromkeys(names.values())) or ("no device",),
         schedule=f"steps by {found.found_by}",
         started_at_ns=0,
-        steps=_steps(found.steps),
+        steps=_steps(found),
         metric="gpu_time",
         walls=tuple((labels[row], wall) for row, wall in walls.items()),
         shares=tuple(_shares(trace, work)),
@@ -53,7 +53,7 @@ def _summary(trace: Trace, name: str) -> TrainingSummary:
         allocators=(),
         out_of_memory="",
         data_ns=0,
-        losses=(*trace.warnings, *lost),
+        losses=(*trace.warnings, *((found.left_out,) if found.left_out else ()), *lost),
     )
 
 
@@ -61,22 +61,22 @@ def _index(trace: Trace, row: int) -> int:
     return trace.devices[row].index if row < len(trace.devices) else row
 
 
-def _steps(steps: Sequence[Step]) -> Steps:
-    times = sorted(step.end_ns - step.start_ns for step in steps)
-    numbers = tuple(step.number for step in steps)
+def _steps(found: Found) -> Steps:
+    times = sorted(found.walls_ns)
+    numbers = tuple(step.number for step in found.steps)
     return Steps(
-        measured=len(steps),
-        count=len(steps),
+        measured=len(times),
+        count=len(times),
         first=numbers[0],
         last=numbers[-1],
         recorded=numbers,
-        mean_ns=sum(times) / len(times),
+        mean_ns=found.mean_ns,
         median_ns=statistics.median(times),
         p95_ns=float(np.percentile(times, 95)),
         min_ns=times[0],
         max_ns=times[-1],
         std_ns=statistics.pstdev(times),
-        between_ns=sum(max(later.start_ns - earlier.end_ns, 0) for earlier, later in pairwise(steps)),
+        between_ns=sum(max(later.start_ns - earlier.end_ns, 0) for earlier, later in pairwise(found.steps)),
     )
 
 

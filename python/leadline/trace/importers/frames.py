@@ -15,8 +15,8 @@ from typing import Any
 
 from leadline.profiles.builder import ProfileBuilder
 from leadline.schema import FrameKind
+from leadline.steps.names import phase_of
 from leadline.trace.importers.spans import NO_FRAME
-from leadline.trace.meaning import phase_of
 from leadline.trace.tables import Kind
 
 _PYTHON = re.compile(r"^(?P<file>.+)\((?P<line>\d{1,9})\): (?P<function>.+)$", re.DOTALL)

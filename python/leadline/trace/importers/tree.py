@@ -21,6 +21,8 @@ from leadline.profiles.builder import ProfileBuilder
 from leadline.profiles.profile import Profile
 from leadline.profiles.tables import Tables
 from leadline.schema import FrameKind, LossKind, MetricKind
+from leadline.steps.names import is_loading
+from leadline.steps.of_events import find_steps, main_thread
 from leadline.trace.allocator import History
 from leadline.trace.importers import frames
 from leadline.trace.importers.device_work import book_device_work, book_idle, busy_facts, device_rows
@@ -30,8 +32,7 @@ from leadline.trace.importers.spans import NO_FRAME, Around, Booked, Mask, Place
 from leadline.trace.importers.window import event_columns
 from leadline.trace.intervals import common, length, union
 from leadline.trace.matching import with_matches
-from leadline.trace.meaning import is_backward_operator, is_loading
-from leadline.trace.steps import find_steps, main_thread
+from leadline.trace.meaning import is_backward_operator
 from leadline.trace.tables import CALL_KINDS, Device, Kind, Trace
 
 _ASKS_FOR_BACKWARD = re.compile(r"run_backward|^#* *backward *#*$")

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from leadline.schema import TABLES
-from leadline.trace.importers.device_work import device_rows
+from leadline.steps import Found
+from leadline.steps.completion import issued_ns
+from leadline.steps.model import WHOLE_TRACE
 from leadline.trace.importers.spans import Rows
-from leadline.trace.steps import Steps
-from leadline.trace.tables import CALL_KINDS, Kind, Trace
+from leadline.trace.tables import Kind, Trace
 
 _NOTHING = {"correlation": 0, "bytes": 0, "awaits_correlation": 0, "graph_node": 0}
 """What columns hold where there is nothing to say, unless it is -1."""
@@ -22,7 +23,7 @@ def event_columns(
     rows: Rows,
     node: Rows,
     forward_thread: Rows,
-    steps: Steps,
+    steps: Found,
     *,
     threads: Mapping[int, int],
     devices: Mapping[int, int],
@@ -34,7 +35,7 @@ def event_columns(
     threads, devices: rows of the profile for the trace's threads and numbers of devices.
     """
     events = trace.events
-    found = () if steps.found_by == "whole trace" else steps.steps
+    found = () if steps.found_by == WHOLE_TRACE else steps.everything
     marks: dict[str, Any] = {
         "start_ns": [step.start_ns for step in found],
         "duration_ns": [step.end_ns - step.start_ns for step in found],
@@ -62,23 +63,14 @@ def event_columns(
     return columns
 
 
-def step_numbers(trace: Trace, steps: Steps) -> Rows:
+def step_numbers(trace: Trace, steps: Found) -> Rows:
     """Of every event the number of the step in which it began, device work that in which it was launched; else -1."""
-    events = trace.events
-    at = events["start_ns"].copy()
-    launches = np.flatnonzero(np.isin(events["kind"], CALL_KINDS) & (events["correlation"] != 0))
-    launches = launches[np.argsort(events["correlation"][launches], kind="stable")]
-    work = device_rows(trace)
-    if launches.size:
-        found = np.searchsorted(events["correlation"][launches], events["correlation"][work])
-        found = launches[np.minimum(found, launches.size - 1)]
-        known = events["correlation"][found] == events["correlation"][work]
-        at[work[known]] = events["start_ns"][found[known]]
-    begins = np.array([step.start_ns for step in steps.steps])
+    at = issued_ns(trace.events)
+    begins = np.array([step.start_ns for step in steps.everything])
     place = np.searchsorted(begins, at, side="right") - 1
     ends, numbers = (
         np.array(column, dtype=np.int64)[np.maximum(place, 0)]
-        for column in zip(*((step.end_ns, step.number) for step in steps.steps), strict=True)
+        for column in zip(*((step.end_ns, step.number) for step in steps.everything), strict=True)
     )
     inside: Rows = np.where((place >= 0) & (at < ends), numbers, -1)
     return inside

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from leadline.trace.steps import Step, main_thread
+from leadline.steps import Step
+from leadline.steps.of_events import main_thread
 from leadline.trace.tables import Trace
 from leadline.whatif.build import cpu, device, late, layers, messages, queue, splits, threads, waits
 from leadline.whatif.build.draft import Draft

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leadline.trace.meaning import is_loading
+from leadline.steps.names import is_loading
 from leadline.trace.tables import CALL_KINDS, Kind
 from leadline.whatif.build.draft import Draft
 from leadline.whatif.kinds import Discipline, IntArray, Lane, LaneKind, Phase, TaskKind

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from leadline.trace.steps import Steps
+from leadline.steps import Found as Steps
 from leadline.trace.tables import Trace, TraceError
 from leadline.whatif.build.build import Window, drafted, placed
 from leadline.whatif.build.clocks import Clock, Ends, aligned, ends_by_collective

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leadline.trace.meaning import is_backward_operator, phase_of
-from leadline.trace.steps import Step
+from leadline.steps import Step
+from leadline.steps.names import phase_of
+from leadline.trace.meaning import is_backward_operator
 from leadline.trace.tables import Kind
 from leadline.whatif.build.cpu import Timeline
 from leadline.whatif.build.draft import Draft

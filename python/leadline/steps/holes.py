@@ -8,24 +8,25 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.trace.meaning import phase_of
-from leadline.trace.steps import Step, Steps
-from leadline.trace.tables import Kind, Trace
+from leadline.schema import EventKind as Kind
+from leadline.steps.model import Found, Step
+from leadline.steps.names import phase_of
+from leadline.steps.protocol import Events
 
 _LEAST_NS = 1_000_000_000
 _STEPS = 3.0  # a hole is longer than this many steps of the usual length
 
 
-def without_holes(trace: Trace, found: Steps) -> tuple[Trace, Steps]:
-    """The longest run of steps that hold no such time, and the trace with a warning that names those that do. Where no
-    step would be left all stay."""
+def without_holes(trace: Events, found: Found) -> Found:
+    """The longest run of steps that hold no such time, and a sentence that names those that do. Where no step would be
+    left all stay."""
     lengths = np.array([step.end_ns - step.start_ns for step in found.steps], dtype=np.int64)
     least = max(_LEAST_NS, _STEPS * float(np.median(lengths))) if lengths.size > 1 else _LEAST_NS
     holes = _holes(trace, least)
     longest = max(((end - start) for start, end in holes), default=0)
     lost = [step for step in found.steps if any(_within(hole, step, least) for hole in holes)]
     if not lost:
-        return trace, found
+        return found
     names = ", ".join(str(step.number) for step in lost[:5]) + (" ..." if len(lost) > 5 else "")
     what = (
         f"nothing was recorded for up to {longest / 1e9:.3g} s in step{'s' if len(lost) > 1 else ''} {names} (a clock "
@@ -38,7 +39,8 @@ def without_holes(trace: Trace, found: Steps) -> tuple[Trace, Steps]:
             f"steps {left[0].number} to {left[-1].number} count" if len(left) > 1 else f"step {left[0].number} counts"
         )
         note = f"{what}; {used}"
-    return replace(trace, warnings=(*trace.warnings, note)), replace(found, steps=left or found.steps)
+    others = tuple(step for step in found.steps if step not in left) if left else ()
+    return replace(found, steps=left or found.steps, others=others, left_out=note)
 
 
 def _longest_run(steps: tuple[Step, ...], lost: list[Step]) -> tuple[Step, ...]:
@@ -56,7 +58,7 @@ def _within(hole: tuple[int, int], step: Step, least_ns: float) -> bool:
     return min(hole[1], step.end_ns) - max(hole[0], step.start_ns) > least_ns / 2
 
 
-def _holes(trace: Trace, least_ns: float) -> list[tuple[int, int]]:
+def _holes(trace: Events, least_ns: float) -> list[tuple[int, int]]:
     """Times longer than this that no operator, call, kernel or range of waiting covers."""
     events = trace.events
     if not events["start_ns"].size:

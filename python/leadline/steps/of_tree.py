@@ -1,0 +1,218 @@
+"""Steps as the calling context tree of a profile counts them: phases and outermost calls that occur once a step.
+
+Sums over a run hold imports, set-up and first calls, so only what repeats is looked at; the number of calls of some
+operator never is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.profiles import Profile, Tree
+from leadline.profiles.rollup import nearest
+from leadline.schema import FrameKind
+from leadline.steps.model import BATCHES, MODULE_CALLS, OPTIMIZER, PROGRAM_CALLS, STEP_CALLS
+
+Rows = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+_ACCIDENT = 20
+"""A measurement this many times the mean of all others was a first call, or another job on the machine."""
+_ENOUGH = 5  # measurements: below that the largest is too large a part of what is known
+_SEVERAL = 1.5  # times as many optimizers' steps as gradients: several optimizers take turns behind one backward pass
+_MOST = 0.5  # of the outermost calls' time: the step's own
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Steps of one process. `marks`: rows of nodes that stand for one step each, the first is the one that was counted;
+    `weight`: wall time of what repeats, which tells the process that does most."""
+
+    process: int
+    thread: int
+    steps: int
+    rests_on: str
+    marks: Rows
+    timed_by: str = ""
+    mean_ns: float = 0.0
+    deviation_ns: float = 0.0
+    min_ns: int = 0
+    max_ns: int = 0
+    timed: int = 0
+    warm_up: int = 0
+    weight: float = 0.0
+
+
+def without_first_calls(total: Rows, count: Rows, largest: Rows) -> Rows:
+    """Sums in which the largest measurement counts as the mean of the others, where it was an accident."""
+    enough = count >= _ENOUGH
+    others = np.where(enough, total - largest, 0)
+    spared = others * (count / np.maximum(count - 1, 1))
+    first = enough & (largest > _ACCIDENT * others / np.maximum(count - 1, 1))
+    found: Rows = np.where(first, spared.astype(np.int64), total)
+    return found
+
+
+def counted(profile: Profile) -> Iterator[Counted]:
+    """The steps of each process in which something repeats."""
+    tree = profile.tree
+    seen = _Tree(tree)
+    for process in profile.processes:
+        one = seen.of_process(process.row, process.node.row)
+        if one is not None:
+            yield one
+
+
+class _Tree:
+    """The columns that all processes share."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        kinds = tree.kinds
+        self.process = nearest(tree.shape, kinds == int(FrameKind.PROCESS))
+        self.thread = nearest(tree.shape, kinds == int(FrameKind.THREAD))
+        self.calls = tree.exclusive("call_time")
+        self.count = self.calls.count
+        self.phase = kinds == int(FrameKind.PHASE)
+        self.module = kinds == int(FrameKind.MODULE)
+        self.operator = kinds == int(FrameKind.OPERATOR)
+        self.compiling = nearest(tree.shape, self._frames("compile")) >= 0
+        self.threads = {int(node): row for row, node in enumerate(tree.tables["threads"]["node"].tolist())}
+
+    def _frames(self, name: str) -> Mask:
+        found: Mask = self.tree.frame_rows(FrameKind.PHASE, name)[self.tree.frame_of]
+        return found
+
+    def rows(self, name: str, process: int) -> Rows:
+        """Nodes of a phase that has calls, in that process, the most called first."""
+        rows = np.flatnonzero(self._frames(name) & self.phase & (self.process == process) & (self.count > 0))
+        return rows[np.argsort(-self.count[rows], kind="stable")]
+
+    def of_process(self, number: int, process: int) -> Counted | None:
+        spans = self.rows("step", process)
+        spans = spans[self.tree.kinds[self.tree.parent[spans]] == int(FrameKind.THREAD)]
+        optimizer, loading = self.rows("optimizer", process), self.rows("data loading", process)
+        marked = int(self.count[spans].sum())
+        if optimizer.size:
+            asked = int(self.count[optimizer[0]])
+            steps, rests_on, marks = self._with_one_gradient(int(optimizer[0]), asked), OPTIMIZER, optimizer
+            if marked and not steps * 0.5 <= marked + 1 <= steps * _SEVERAL:
+                steps, rests_on = marked + 1, STEP_CALLS  # the program marks its steps, whatever optimizers do in one
+        elif marked:
+            steps, rests_on = marked + 1, STEP_CALLS
+            marks = self._outermost_calls(process, steps)
+            marks = marks if marks.size else spans
+        elif loading.size:
+            steps, rests_on = self._without_ends(int(loading[0])), BATCHES
+            marks = loading
+        else:
+            return self._repeated_calls(number, process)
+        one = Counted(
+            number, self._thread_of(int(marks[0])), steps, rests_on, self._beside(marks, loading, steps),
+            weight=self._weight(process),
+        )  # fmt: skip
+        return self._timed(one, spans, process)
+
+    def _thread_of(self, row: int) -> int:
+        return self.threads.get(int(self.thread[row]), -1)
+
+    def _weight(self, process: int) -> float:
+        mine = self.process == process
+        return float(self.tree.exclusive("time").sum[mine].sum())
+
+    def _beside(self, marks: Rows, loading: Rows, steps: int) -> Rows:
+        """The marks of the first one's thread and the loader's phases that occur about as often."""
+        near = np.concatenate((marks, loading[self.count[loading] * 2 >= steps]))
+        near = near[self.thread[near] == self.thread[marks[0]]]
+        rest = np.unique(near[(self.count[near] * 10 >= steps) & (near != marks[0])])
+        return np.concatenate((marks[:1], rest))
+
+    def _with_one_gradient(self, anchor: int, asked: int) -> int:
+        """Steps, where an optimizer was asked `asked` times on one line: as many as gradients were computed where
+        several optimizers (one for each parameter, as in Pyro) take their turns behind each of them."""
+        tree = self.tree
+        parent = tree.parent[np.flatnonzero(self._frames("backward"))]
+        owner = np.unique(parent[parent >= 0])
+        owner = owner[(self.thread[owner] == self.thread[anchor]) & self.operator[owner]]
+        most = int(self.count[owner].max(initial=0))
+        return most if 0 < most * _SEVERAL <= asked else asked
+
+    def _without_ends(self, anchor: int) -> int:
+        """Batches, where a loader was asked `asked` times: the end of each pass over the data answers with none, which
+        the calls of the thread's modules tell."""
+        asked = int(self.count[anchor])
+        inside = (self.thread == self.thread[anchor]) & self.module
+        found, times = np.unique(
+            self.count[inside & (self.count * 10 >= asked * 8) & (self.count < asked)], return_counts=True
+        )
+        return int(found[np.argmax(times)]) if len(found) else asked
+
+    def _outermost(self, wanted: Mask, process: int) -> Rows:
+        """Nodes of these that have none of them above, called again and again outside of compilation."""
+        above = nearest(self.tree.shape, wanted)[np.maximum(self.tree.parent, 0)]
+        return np.flatnonzero(wanted & (above < 0) & (self.process == process) & ~self.compiling)
+
+    def _programs(self) -> Mask:
+        """Operators that are a whole program which a compiler made of a function of the program's."""
+        pool = self._frames("on another thread")
+        held = np.zeros(len(self.tree), np.bool_)
+        held[np.maximum(self.tree.parent[np.flatnonzero(pool)], 0)] = True
+        found: Mask = held & self.operator
+        return found
+
+    def _outermost_calls(self, process: int, steps: int) -> Rows:
+        """Outermost modules, else programs, called at least once a step."""
+        for wanted in (self.module, self._programs()):
+            rows = self._outermost(wanted, process)
+            rows = rows[self.count[rows] >= steps]
+            if rows.size:
+                return rows
+        return np.zeros(0, np.int64)
+
+    def _repeated_calls(self, number: int, process: int) -> Counted | None:
+        """Calls of the outermost module, or of a compiled program, where one takes most of the time of all."""
+        time = self.tree.inclusive("time").sum
+        for wanted, rests_on in ((self.module, MODULE_CALLS), (self._programs(), PROGRAM_CALLS)):
+            rows = self._outermost(wanted, process)
+            if not rows.size:
+                continue
+            spent = time[rows]
+            first = int(rows[np.argmax(spent)])
+            steps = int(self.count[first])
+            if steps < 2 or time[first] < _MOST * spent.sum():
+                continue
+            marks = np.concatenate(([first], rows[(self.count[rows] >= steps) & (rows != first)]))
+            return Counted(number, self._thread_of(first), steps, rests_on, marks, weight=self._weight(process))
+        return None
+
+    def _timed(self, one: Counted, spans: Rows, process: int) -> Counted:
+        """With the clock of what timed it: from border to border, else from batch to batch."""
+        if spans.size and int(self.count[spans].sum()) * 2 >= one.steps:
+            return self._by(one, spans, "steps", (int(self.count[spans].sum()) + 1) / one.steps)
+        turns = self.rows("turn", process)
+        turns = turns[(self.count[turns] * 2 >= one.steps) & (self.count[turns] <= 2 * one.steps)]
+        if not turns.size:
+            return one
+        row = turns[np.argmin(np.abs(self.count[turns] - one.steps))]
+        return self._by(one, np.array([row]), "batches", max(1, round(int(self.count[row]) / one.steps)))
+
+    def _by(self, one: Counted, rows: Rows, timed_by: str, scale: float) -> Counted:
+        calls = self.calls
+        count = int(calls.count[rows].sum())
+        spared = without_first_calls(calls.sum[rows], calls.count[rows], calls.max[rows])
+        accident = bool((spared != calls.sum[rows]).any())
+        mean = float(spared.sum()) / count
+        squares = float(calls.sum_squares[rows].sum()) - (
+            float((calls.max[rows].astype(float) ** 2).sum()) if accident else 0
+        )
+        left = count - (len(rows) if accident else 0)
+        spread = max(squares / max(left, 1) - mean * mean, 0.0) * left / max(left - 1, 1) if left > 1 else 0.0
+        return Counted(
+            one.process, one.thread, one.steps, one.rests_on, one.marks, timed_by,
+            mean_ns=mean * scale, deviation_ns=float(np.sqrt(spread)) * scale, min_ns=int(calls.min[rows].min()),
+            max_ns=int(calls.max[rows].max()), timed=left, warm_up=int(accident), weight=one.weight,
+        )  # fmt: skip
