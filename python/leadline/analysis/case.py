@@ -307,8 +307,17 @@ class Case(OfSource):
         Python, and calling operators from it. 0 where the wall time of a step is not known."""
         if not self.loop.measured_by:
             return 0.0
-        known = self.tree.exclusive("call_time").sum[self.pauses | self.saving].sum()
+        known = self.tree.exclusive("call_time").sum[self.pauses | self.saving].sum() + self.compiled_again_ns
         return max(0.0, (self.loop.step_ns - self.loop.work_ns) * self.loop.steps - int(known))
+
+    @cached_property
+    def compiled_again_ns(self) -> int:
+        """Compiling in the loop's thread behind each place's longest, which is the first and before the steps."""
+        outer = self.first_of(self.named(FrameKind.PHASE, "compile"))
+        thread = self.analysis.scopes.thread
+        calls = self.tree.exclusive("call_time")
+        rows = np.flatnonzero(outer & (thread == thread[self.loop.anchors[0]]) & (calls.count > 0))
+        return int((calls.sum[rows] - calls.max[rows]).sum())
 
     @cached_property
     def saving(self) -> Mask:

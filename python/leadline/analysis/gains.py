@@ -83,15 +83,6 @@ class Gains(ABC):
             basis=f"{gain.basis}; at most what the rest gains from warm caches",
         )
 
-    def gain_beside(self, ns: float, fractions: Sequence[float], basis: str, most_ns: float = 0.0) -> Gain:
-        """The same for time that the step's own does not hold, such as compilation; `most_ns`: what of the step's own
-        may go with it."""
-        loop = self.loop
-        part = max(ns, 0.0) / loop.steps
-        low, expected, high = (int(part * fraction) for fraction in fractions)
-        high = min(high + int(most_ns / loop.steps), int(loop.step_ns + part))
-        return Gain(low, expected, high, basis, "step", int(loop.step_ns + part))
-
     def no_gain(self, basis: str) -> Gain:
         """No time to win, and why."""
         loop = self.known_loop

@@ -16,7 +16,7 @@ from leadline.analysis.scopes import Scopes
 from leadline.profiles import Profile, Tree
 from leadline.schema import FrameKind
 from leadline.steps import NoSteps, Steps
-from leadline.steps.model import MODULE_CALLS, PROGRAM_CALLS
+from leadline.steps.model import COUNTED, MODULE_CALLS, PROGRAM_CALLS
 from leadline.steps.of_profile import steps_of
 from leadline.steps.of_tree import without_first_calls
 
@@ -64,7 +64,9 @@ def find_loop(profile: Profile, scopes: Scopes) -> Loop | None:
     time = np.where(inside, trimmed, 0)
     work = float(time.sum()) / steps
     # operators of several threads at a time add up to more than a wall time that was measured
-    return Loop(steps, found.base_ns or work, found.rests_on, root, anchors, inside, time, work, found.timed_by, found)
+    return Loop(
+        steps, found.base_ns or work, COUNTED[found.rests_on], root, anchors, inside, time, work, found.timed_by, found
+    )
 
 
 def _thread(profile: Profile, found: Steps) -> list[int]:

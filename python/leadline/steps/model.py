@@ -10,14 +10,19 @@ from functools import cached_property
 
 import numpy as np
 
-PROFILER = "profiler's marks"
-STEP_CALLS = "leadline.step"
-OPTIMIZER = "optimizer steps"
-BATCHES = "batches loaded"
-MODULE_CALLS = "calls of the outermost module"
-PROGRAM_CALLS = "calls of a compiled program"
-REPETITION = "repetition"
-WHOLE_TRACE = "whole trace"
+PROFILER, STEP_CALLS, OPTIMIZER, BATCHES = "profiler", "leadline.step", "optimizer", "batches"
+MODULE_CALLS, PROGRAM_CALLS = "module calls", "program calls"
+REPETITION, WHOLE_TRACE = "repetition", "whole trace"
+COUNTED = {
+    PROFILER: "the profiler's marks",
+    STEP_CALLS: "calls of leadline.step",
+    OPTIMIZER: "optimizer steps",
+    BATCHES: "batches loaded",
+    MODULE_CALLS: "calls of the outermost module",
+    PROGRAM_CALLS: "calls of a compiled program",
+    REPETITION: "repetitions of a sequence of operators",
+}
+"""What a step rests on, in words that complete "... were counted"."""
 
 INTERVAL = 1.96
 """Standard errors on each side of a mean: the mean lies between in 19 cases of 20."""

@@ -56,8 +56,10 @@ class Recompilation(Rule):
             needless = max(_again(case, row) for row in group.rows.tolist())
             if needless < values["times"] - 1 or (line is not None and origin(line.file) < Origin.PACKAGE):
                 continue  # what a compiler builds on threads of its own is no function of the program's
-            outside = max(0.0, case.loop.step_ns - case.loop.work_ns) * case.loop.steps  # with the collector's pauses
             again = int(group.value * (number - 1) / number)
+            left = max(0.0, case.total_ns - again)  # of the steps, which hold compiling again
+            inside = min(left, case.loop.work_ns * case.loop.steps)
+            outside = left - inside  # with the collector's pauses
             run = max(int(whole.sum(where=outer)) + case.total_ns, 1)
             made.append(
                 Finding(
@@ -65,12 +67,10 @@ class Recompilation(Rule):
                     Severity.WARNING,
                     f"{_function(case, group.row)} was compiled {number} times, {percent(group.value / run)} of the "
                     "run",
-                    case.gain_beside(
-                        again,
-                        (0.5, 0.9, 1),
+                    case.gain_sums(
+                        (again * 0.5, again * 0.9, again + outside + _COLD * max(inside, 0.0)),
                         "bound: all compilations but one, spread over the steps, and at most the Python around them "
                         "and most of what its operators take with cold caches",
-                        outside + _COLD * max(case.total_ns - outside, 0.0),
                     ),
                     tuple(np.sort(group.rows)[:20].tolist()),
                     case.lines([group.row]),

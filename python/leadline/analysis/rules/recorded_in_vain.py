@@ -60,7 +60,6 @@ def recorded_in_vain(case: Case, rule: str, learn_more: str, values: Values) -> 
             break
         within, called = int(recorded[group.rows].sum()), int(calls[group.rows].sum())
         basis = "judged: recording, and memory that is not used again while it is warm, cost time"
-        inside = case.loop.inside[group.row]
         whole = f"{called:,} of {within:,} calls" if called < within else f"none of the {within:,} calls"
         made.append(
             Finding(
@@ -69,7 +68,7 @@ def recorded_in_vain(case: Case, rule: str, learn_more: str, values: Values) -> 
                 else Severity.INFO,
                 f"{_what(case, group.row, spent)} is recorded for a backward pass that never comes, "
                 f"{percent(share)} of {case.cost_name}",
-                case.gain(group.value, RECORDING, basis) if inside else case.gain_beside(group.value, RECORDING, basis),
+                case.gain(group.value, RECORDING, basis),
                 tuple(group.rows[:20].tolist()),
                 case.lines([*_callers(case, group.row), *group.rows.tolist()]),
                 (

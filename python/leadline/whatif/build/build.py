@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from leadline.steps import Step
+from leadline.steps.model import OPTIMIZER, PROFILER, REPETITION, WHOLE_TRACE
 from leadline.steps.of_events import main_thread
 from leadline.trace.tables import Trace
 from leadline.whatif.build import cpu, device, late, layers, messages, queue, splits, threads, waits
@@ -26,7 +27,7 @@ class Window:
     """Steps to look at; the window reaches from the first one's start to the last one's end on the CPU."""
 
     steps: Sequence[Step]
-    found_by: str = "profiler"
+    found_by: str = PROFILER
     doubt: str = ""
 
     @property
@@ -96,17 +97,16 @@ def _warn(draft: Draft, window: Window) -> None:
     kinds = draft["kind"]
     if not np.isin(kinds, [TaskKind.GPU, TaskKind.COMM]).any():
         draft.warnings.append("there is no device work in the window; only CPU changes can be predicted")
-    if window.found_by == "whole trace":
+    if window.found_by == WHOLE_TRACE:
         why = (
             f"no step marks were found; {window.doubt}"
             if window.doubt
             else "no step marks and no repetition were found"
         )
         draft.warnings.append(f"{why}; the whole trace counts as one step")
-    elif window.found_by == "repetition":
-        doubt = f", but {window.doubt}: choose them with --steps" if window.doubt else ""
-        draft.warnings.append(f"steps carry no marks; they were found by the repetition of operators{doubt}")
-    elif window.found_by == "optimizer" and window.doubt:
+    elif window.found_by == REPETITION:
+        draft.warnings.append("steps carry no marks; they were found by the repetition of a sequence of operators")
+    elif window.found_by == OPTIMIZER and window.doubt:
         draft.warnings.append(window.doubt)
     wrong = sum(contradicts(detail, draft.trace.world_size) for detail in draft.trace.details)
     if wrong:
