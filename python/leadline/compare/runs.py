@@ -18,7 +18,6 @@ from leadline.compare.align import Aligned
 from leadline.profiles import Profile
 from leadline.profiles.measures import Measures
 from leadline.profiles.repeats import without_repeats
-from leadline.schema import FrameKind
 from leadline.steps.of_tree import without_first_calls
 
 Floats = NDArray[np.float64]
@@ -108,11 +107,9 @@ def _noise(measured: Measures, rows: NDArray[np.int64], size: int) -> Floats:
 
 
 def _step_noise(case: Case) -> float:
-    """Of the steps that the loop's process measured one by one."""
-    loop, tree = case.known_loop, case.profile.tree
-    if loop is None or not loop.measured_by:
+    """Standard error of the mean step as a share of it, of the steps that were timed one by one; NaN: unknown."""
+    loop = case.known_loop
+    main = None if loop is None else loop.of.main
+    if main is None or main.timed < _FEW or not main.mean_ns:
         return np.nan
-    spans = tree.frame_rows(FrameKind.PHASE, "step" if loop.measured_by == "steps" else "turn")[tree.frame_of]
-    process = case.analysis.scopes.process
-    elsewhere = ~(spans & (process == process[loop.anchors[0]]))
-    return float(_noise(tree.exclusive("call_time"), elsewhere.astype(np.int64), 2)[0])
+    return float(main.deviation_ns / np.sqrt(main.timed) / main.mean_ns)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from leadline.analysis.case import Case
 from leadline.analysis.columns import Mask, Rows, nearest, subtree_sums
 from leadline.analysis.functions import METRIC
-from leadline.analysis.loop import Loop, compiled_again
+from leadline.analysis.loop import Loop
 from leadline.analysis.waiting import METRIC as WAIT
 from leadline.analysis.waiting import STATES, states_of
 from leadline.analysis.workclass import CLASSES, classes_of_nodes
@@ -141,8 +141,8 @@ def account(case: Case) -> Account | None:
     node = int(scopes.thread[loop.anchors[0]])
     thread = next((one for one in case.profile.threads if one.node.row == node), None)
     ledger = Ledger(case, loop, thread)
-    again = compiled_again(case.profile, scopes, int(loop.anchors[0])) / loop.steps
-    wall = loop.step_ns + again
+    again = case.compiled_again_ns / loop.steps
+    wall = loop.step_ns
     notes: list[str] = []
     _operators(ledger)
     _phases(ledger)
@@ -150,6 +150,7 @@ def account(case: Case) -> Account | None:
     _waits(ledger)
     _python(ledger)
     if not loop.measured_by:
+        wall += again
         notes.append("no clock measured the step: it is the sum of its operators, phases and waits")
         wall = max(wall, ledger.booked)
     if ledger.booked > wall:  # operators of several threads at a time, or samples that are few
