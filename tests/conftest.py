@@ -28,6 +28,12 @@ os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _sources_of_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Programs that tests write lie below their temporary folder, from where no profile is read in real life."""
+    os.environ["LEADLINE_SOURCE_ROOT"] = f"{tmp_path_factory.getbasetemp()}:{os.getcwd()}"  # noqa: PTH109
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--strict-skips",

@@ -56,7 +56,7 @@ def test_the_official_client(tmp_path: Path) -> None:
             ("summary", {"path": str(tmp_path / "absent.leadline")}),
         ],
     )
-    assert tools == ["summary", "findings", "query", "diff", "source", "whatif"]
+    assert tools == ["why", "summary", "findings", "query", "diff", "source", "whatif"]
     failed, texts = zip(*answers, strict=True)
     assert failed == (False, False, True, False, False, True, False, True, True)
     assert "aten::mm" in texts[0]
@@ -82,5 +82,6 @@ def test_a_strangers_profile_shows_no_other_file(tmp_path: Path, monkeypatch: py
     path = str(tmp_path / "run.leadline")
     write_profile(path, build(f"process train.py\n  thread main\n    python f @ {tmp_path / name}:1\n"))
     monkeypatch.chdir(tmp_path / "project")
-    with pytest.raises(AnswerError, match="not a Python file below"):
+    monkeypatch.delenv("LEADLINE_SOURCE_ROOT")
+    with pytest.raises(AnswerError, match="nor a source file below"):
         source(path, Path(name).name, 1)

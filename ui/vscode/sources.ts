@@ -6,13 +6,19 @@ import type { Files } from "./files";
 import type { OpenProfile } from "./store";
 
 const LARGEST = 4 << 20;
+/** As in `leadline.sources`. */
+const SUFFIXES = new Set(
+  ".py .pyi .pyx .pxd .cu .cuh .h .hh .hpp .hip .c .cc .cpp .cxx .inc .inl .jl .rs .mojo .ll .mlir .ptx".split(" "),
+);
 
 export class Sources {
   /** Null where the profile does not name the file, it cannot be found or it has changed since. */
   async text(profile: OpenProfile, file: string, files: Files): Promise<string | null> {
     if (!profile.costs.has(file) && !namedBy(profile, file)) return null;
     const uri = await files.find(profile, file);
-    if (!uri || (await changedSince(profile, file, uri))) return null;
+    if (!uri || !SUFFIXES.has(ending(uri.path)) || (await changedSince(profile, file, uri))) return null;
+    // a profile may come from a stranger: what ran, or what the reader has open, and nothing else
+    if (!hashOf(profile, file) && !vscode.workspace.getWorkspaceFolder(uri)) return null;
     try {
       const bytes = await vscode.workspace.fs.readFile(uri);
       return bytes.length > LARGEST ? null : new TextDecoder().decode(bytes);
@@ -20,6 +26,10 @@ export class Sources {
       return null;
     }
   }
+}
+
+function ending(path: string): string {
+  return /\.[^./]*$/.exec(path)?.[0].toLowerCase() ?? "";
 }
 
 /** Whether what lies at `uri` is no longer the `file` that ran: by its hash where the profile has it. Else by its time, which

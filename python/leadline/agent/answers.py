@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
+from leadline.analysis.sourcecode import hashes
 from leadline.compare import CompareError, compare
 from leadline.opening import open_any
 from leadline.profiles import Profile, ProfileFileError
@@ -19,6 +20,7 @@ from leadline.report.answer import json_answer
 from leadline.report.comparison import text_comparison
 from leadline.report.findings import as_json
 from leadline.report.text import render_text
+from leadline.sources import readable_source
 from leadline.trace.tables import TraceError
 from leadline.verdict import as_object
 from leadline.whatif import GraphError, ScenarioError, load, predict, rank
@@ -26,7 +28,6 @@ from leadline.whatif.render import as_text
 
 MOST_CHARACTERS = 20_000
 MOST_ROWS = 100
-_LARGEST_SOURCE = 4 << 20  # bytes
 _AROUND = 20
 
 
@@ -91,21 +92,19 @@ def source(path: str, file: str, line: int) -> str:
     found = sorted(one for one in known if one == file or one.endswith("/" + file))
     if not found:
         raise AnswerError(f"The profile has no frames in {file}; only files that were measured can be shown.")
-    lines = _source_text(Path(found[0])).splitlines()
+    profile = opened(path)
+    program = profile.meta.get("program")
+    cwd = str(program.get("cwd") or "") if isinstance(program, dict) else ""
+    text = readable_source(found[0], cwd, hashes(profile.meta))
+    if text is None or text.changed:
+        raise AnswerError(
+            f"{found[0]} is neither the file that ran nor a source file below {Path.cwd()}, where this server started."
+        )
+    lines = text.data.decode("utf-8", "replace").splitlines()
     first = max(1, line - _AROUND)
     shown = [f"{number:>5}{'>' if number == line else ' '} {text[:300]}"
              for number, text in enumerate(lines[first - 1 : line + _AROUND], first)]  # fmt: skip
     return "\n".join([found[0], *shown]) + "\n"
-
-
-def _source_text(file: Path) -> str:
-    """A profile may come from a stranger, and names any file: only a regular Python file below the server's folder."""
-    real = file.resolve()
-    if real.suffix != ".py" or not real.is_file() or not real.is_relative_to(Path.cwd().resolve()):
-        raise AnswerError(f"{file} is not a Python file below {Path.cwd()}, where this server was started.")
-    if real.stat().st_size > _LARGEST_SOURCE:
-        raise AnswerError(f"{file} is larger than {_LARGEST_SOURCE >> 20} MiB.")
-    return real.read_text(encoding="utf-8", errors="replace")
 
 
 def whatif(path: str, scenarios: list[str]) -> str:

@@ -7,15 +7,14 @@ and is named in `changed`. Nothing is executed or imported; a file that does not
 from __future__ import annotations
 
 import ast
-import hashlib
 import os
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-_LARGEST = 4 << 20  # bytes of a source file that is read
+from leadline.sources import readable_source
+
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -96,30 +95,20 @@ class Sources:
         return what + (f", {outer + 1} loops deep" if outer else "")
 
     def _read(self, file: str) -> Source | None:
-        if not file or file.startswith("<"):
+        found = readable_source(file, self._cwd, self._hashes)
+        if found is None:
             return None
-        path = Path(self._cwd, file) if self._cwd else Path(file)
-        try:
-            about = path.stat()
-            if not path.is_file() or about.st_size > _LARGEST:
-                return None
-            data = path.read_bytes()
-        except (OSError, ValueError):
-            return None
-        digest = hashlib.sha256(data).hexdigest()
-        known = self._hashes.get(file, self._hashes.get(os.path.normpath(str(path))))
-        newer = 0 < self._ended_ns < about.st_mtime_ns
-        if (known is not None and known != digest) or (known is None and newer):
+        if found.changed or (not found.known and 0 < self._ended_ns < found.changed_ns):
             self.changed.add(file)
             return None
-        text = data.decode("utf-8", "replace")
+        text = found.data.decode("utf-8", "replace")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the program's own invalid escapes are not our user's business here
                 tree = ast.parse(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             tree = None
-        return Source(tuple(text.splitlines()), tree, digest)
+        return Source(tuple(text.splitlines()), tree, found.sha256)
 
 
 def hashes(meta: Mapping[str, Any]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.cli.errors import CommandError
-from leadline.cli.files import add_output
+from leadline.cli.files import add_output, add_source_root
 
 if TYPE_CHECKING:
     from leadline.analysis.findings import Findings
@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list", action="store_true", help="list the rules and their options, with reasons")
     parser.add_argument("--format", choices=_FORMATS, help="text (default, unless the ending of OUT says another)")
     add_output(parser, "write to OUT instead of the terminal")
+    add_source_root(parser)
     parser.add_argument(
         "--save", action="store_true", help="keep the findings in FILE, so that every viewer shows them"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from leadline._output import OutputError, check_output
 from leadline.cli.errors import CommandError
+from leadline.sources import ROOT_VARIABLE
 
 if TYPE_CHECKING:
     from leadline.convert.sinks import Sink
@@ -38,6 +40,27 @@ def add_output(parser: argparse.ArgumentParser, what: str, *, required: bool = F
     """`-o` and `--force`, the same for every verb that writes a file."""
     parser.add_argument("-o", "--output", metavar=metavar, required=required, help=what)
     parser.add_argument("--force", action="store_true", help=f"replace {metavar} even where it holds something else")
+
+
+def add_source_root(parser: argparse.ArgumentParser) -> None:
+    """`--source-root`, for verbs that show lines of source files."""
+    parser.add_argument(
+        "--source-root",
+        action="append",
+        metavar="FOLDER",
+        help="show source files below FOLDER too, also where the profile has no hash of them (default: this folder)",
+    )
+
+
+def use_source_roots(arguments: argparse.Namespace) -> None:
+    """Let whatever reads sources in this process know `--source-root`. Raises CommandError."""
+    asked: list[str] | None = getattr(arguments, "source_root", None)
+    if not asked:
+        return
+    for folder in asked:
+        if not Path(folder).is_dir():
+            raise CommandError(f"--source-root {folder} is no folder.")
+    os.environ[ROOT_VARIABLE] = os.pathsep.join([*(str(Path(folder).resolve()) for folder in asked), str(Path.cwd())])
 
 
 def check_inputs(arguments: argparse.Namespace) -> None:

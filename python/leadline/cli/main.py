@@ -71,9 +71,10 @@ def _dispatch(argv: Sequence[str]) -> int:
         prepare = getattr(module, "split", None)  # of subcommands for which `--` has a meaning of its own
         arguments = parser.parse_args(words if prepare is None else prepare(words))
         if found.name != "run":  # which looks at its output itself, and says more
-            from leadline.cli.files import check_inputs
+            from leadline.cli.files import check_inputs, use_source_roots
 
             check_inputs(arguments)
+            use_source_roots(arguments)
         return module.run(arguments)
     if not argv:
         print(FIRST, end="", file=sys.stderr)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from leadline.cli.errors import CommandError
-from leadline.cli.files import add_output
+from leadline.cli.files import add_output, add_source_root
 
 if TYPE_CHECKING:
     from leadline.profiles import Profile
@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format", choices=list(_DEFAULT_ROWS), help="text (default; taken from the ending of OUT where it says one)"
     )
     add_output(parser, "write to OUT instead of the terminal")
+    add_source_root(parser)
     parser.add_argument(
         "--sort", metavar="METRIC", help="order paths and operators by METRIC, such as time, alloc_bytes, count"
     )
@@ -97,6 +98,9 @@ def run(arguments: argparse.Namespace) -> int:
         profile = disassembled(profile)
         page = render_html(profile, report, findings_of(profile), sources)
         write_result(page.encode(), arguments.output, force=arguments.force)  # the page says that it is UTF-8
+        if sources:
+            files = "1 source file is" if len(sources) == 1 else f"{len(sources)} source files are"
+            print(f"leadline: {files} in the page (listed at its end); --no-source leaves them out.", file=sys.stderr)
     else:
         from leadline.report.text import for_stream, render_text
 

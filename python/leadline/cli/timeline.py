@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from leadline.cli.errors import CommandError
-from leadline.cli.files import add_output
+from leadline.cli.files import add_output, add_source_root
 
 if TYPE_CHECKING:
     from leadline.profiles import Profile
@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: its best advice); may be given several times",
     )
     add_output(parser, "the file to write (default: stdout)")
+    add_source_root(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

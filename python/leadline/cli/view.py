@@ -12,6 +12,7 @@ import webbrowser
 from typing import TYPE_CHECKING
 
 from leadline.cli.errors import CommandError
+from leadline.cli.files import add_source_root
 
 if TYPE_CHECKING:
     from leadline.report.server import View
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=_port, default=0, help="port on the loopback address (default: any that is free)"
     )
+    add_source_root(parser)
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
 
 

@@ -48,7 +48,7 @@ def render_html(
         **({"predicted": list(predicted)} if predicted else {}),
     }
     profiles = f'<script type="text/plain" id="profile-0">{base64.b64encode(held.data).decode()}</script>'
-    return _page(visible(report.meta.program), data, profiles, "")
+    return _page(visible(report.meta.program), data, profiles, "", tuple(sources or ()))
 
 
 def render_server_page(names: list[str], live: bool = False) -> str:
@@ -104,7 +104,7 @@ def embedded_json(data: object) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _page(title: str, data: object, profiles: str, more_policy: str) -> str:
+def _page(title: str, data: object, profiles: str, more_policy: str, sources: Sequence[str] = ()) -> str:
     style = (_ASSETS / "page.css").read_text(encoding="utf-8")
     script = (_ASSETS / "page.js").read_text(encoding="utf-8")
     template = (_ASSETS / "page.html").read_text(encoding="utf-8")
@@ -116,9 +116,19 @@ def _page(title: str, data: object, profiles: str, more_policy: str) -> str:
         "SCRIPT": script,
         "DATA": embedded_json(data),
         "PROFILES": profiles,
+        "EMBEDDED": _embedded(sources),
     }
     pieces = template.split("@@")  # text, name, text, name, ..., text: each part is put in once, never searched again
     return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(pieces))
+
+
+def _embedded(sources: Sequence[str]) -> str:
+    """What of the reader's files stands in the page, for whoever sends it on."""
+    if not sources:
+        return ""
+    items = "".join(f"<li>{html.escape(visible(file))}</li>" for file in sources)
+    count = "1 source file is" if len(sources) == 1 else f"{len(sources)} source files are"
+    return f'<details id="embedded"><summary>{count} in this page</summary><ul>{items}</ul></details>'
 
 
 def _hash(text: str) -> str:

@@ -10,7 +10,6 @@ from leadline.analysis.sourcecode import Sources
 from leadline.profiles import Profile
 from leadline.schema import FrameKind
 
-_KERNEL_SOURCES = (".cu", ".cuh", ".h", ".hpp", ".hip", ".c", ".cc", ".cpp", ".inc", ".inl", ".py")
 MOST_BYTES = 2 << 20
 """Of all files together; those with most time come first."""
 
@@ -27,7 +26,7 @@ class PageSources:
         self._named = {strings[row] for row in np.unique(tree.frames["file"][python]).tolist()}
         inside = tree.frames["kind"] == int(FrameKind.INSTRUCTION)
         of_kernels = {strings[row] for row in np.unique(tree.frames["file"][inside]).tolist()}
-        self._named |= {file for file in of_kernels if file.endswith(_KERNEL_SOURCES)}
+        self._named |= of_kernels
 
     def text(self, file: str) -> str | None:
         """The file's text; None where the profile does not name it, it cannot be read or it has changed since."""
