@@ -44,7 +44,7 @@ JAX_QUICK = {name: value for name, value in JAX.items() if name != "JAX_COMPILAT
 KEPT = "kept"
 """The folder that comes back, below the one in which steps run."""
 PAIRS = str(Path(__file__).with_name("whatif_pairs.py"))
-ON = ("--device", "cpu", "--only", "encoder") if rehearsing() else ("--rounds", "3")
+ON = ("--device", "cpu", "--only", "encoder: fused Adam") if rehearsing() else ("--rounds", "3")
 PLAIN = "plain"
 SWITCHES: dict[str, dict[str, str]] = {
     "window of 50 ms": {"LEADLINE_PC_LAUNCHES": "0"},
