@@ -247,7 +247,7 @@ process train.py | pid=7
     python step @ /a/train.py:10
       operator {operator} | time={each(1000)} call_time={each(1000)}
         kernel {kernel} | gpu_time@0:7={each(ns)}
-      operator norm | time={each(100)} call_time={each(100)}
+      operator layer_norm | time={each(100)} call_time={each(100)}
         kernel {norm} | gpu_time@0:7={each(50)}
     python step @ /a/train.py:12
       phase optimizer | time={each(10)} call_time={each(10)}
@@ -266,3 +266,21 @@ def test_devices_and_frameworks_meet_by_class():
             "normalisation": (50, 50),
         }
         assert ("matrix product", 1000, 1000) in groups["operator class"]
+
+
+@pytest.mark.parametrize(
+    ("operator", "expected"),
+    [
+        ("aten::expand", "other"),  # holds "exp"
+        ("aten::clamp_min", "element-wise"),
+        ("aten::max_pool2d", "pooling"),
+        ("aten::addcmul_", "element-wise"),
+        ("aten::upsample_bilinear2d", "unknown"),  # holds "linear"
+        ("dot_general", "matrix product"),
+    ],
+)
+def test_groups_by_class_are_those_of_every_other_answer(operator, expected):
+    before, after = (on_device(operator, "some_kernel", "other_kernel", ns) for ns in (400, 500))
+    groups = compare([before], [after]).groups
+    assert (expected, 1000.0, 1000.0) in groups["operator class"]
+    assert ("unknown" if expected == "unknown" else expected, 400, 500) in groups["kernel class"]

@@ -13,8 +13,9 @@ import pytest
 from leadline.analysis.analyze import analyze
 from leadline.cli.main import main
 from leadline.profiles import Profile, open_profile
-from leadline.whatif.kernels import COMPUTE, KernelTable
+from leadline.whatif.kernels import KernelTable
 from leadline.whatif.load import load
+from leadline.work.kernels import COMPUTE
 
 TRACE = (
     Path(__file__).parents[2].parent / "shared" / "traces" / "tracelens" / "mi300_resnet_ddp_rank0of8_actckpt.json.gz"

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from leadline.analysis.tracework import device_walls, device_work
-from leadline.analysis.workclass import CLASSES
 from leadline.cli.main import main
 from leadline.steps.of_events import find_steps
 from leadline.trace.kineto import read_kineto
 from leadline.trace.source import Source, sources
+from leadline.work.operators import CLASSES
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
 PLACES = (

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from leadline.analysis.overlap import wall_split
-from leadline.analysis.workclass import CLASSES, class_of_kernel, class_of_operator, classes_of_nodes
+from leadline.analysis.workclass import classes_of_nodes
 from leadline.profiles.build import build
+from leadline.work.kernels import class_of_kernel
+from leadline.work.operators import CLASSES, class_of_operator
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.whatif.gpus import find_gpu, known_gpus, technique
-from leadline.whatif.kernels import KernelClass, classify, precision_of
+from leadline.whatif.kernels import precision_of
 from leadline.whatif.layerwork import bytes_of
 from leadline.whatif.roofline import convolution_output, convolution_work, roofline_ns, work_of
 from leadline.whatif.units import Unit, UnitError, parse, show_bytes, show_time
+from leadline.work.kernels import KernelClass, classify
 
 
 @pytest.mark.parametrize(

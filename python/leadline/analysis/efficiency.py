@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from leadline.analysis.columns import Rows
 from leadline.analysis.devicerates import Rate, cpu_name, peak_rate
 from leadline.analysis.flops import FlopColumns, flop_columns
-from leadline.analysis.workclass import class_of_generated, class_of_operator
 from leadline.profiles import Profile
 from leadline.schema import EventKind, FrameKind
+from leadline.work.operators import class_of_generated, class_of_operator
 
 _CALLS = [int(kind) for kind in (EventKind.OPERATOR, EventKind.REGION, EventKind.KERNEL, EventKind.PHASE)]
 

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from leadline.analysis.columns import Rows
 from leadline.analysis.overlap import WallSplit, wall_split
-from leadline.analysis.workclass import CLASSES, class_of_kernel, class_of_operator
 from leadline.steps import Step
 from leadline.trace.tables import CALL_KINDS, DEVICE_KINDS, Kind, Trace
+from leadline.work.kernels import class_of_kernel
+from leadline.work.operators import CLASSES, class_of_operator
 
 _COMMUNICATION, _COPY, _OPTIMIZER = (CLASSES.index(name) for name in ("communication", "copy", "optimizer"))
 _BECOME_OPTIMIZER = {CLASSES.index(name) for name in ("element-wise", "copy", "other")}

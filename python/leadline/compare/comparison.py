@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from leadline.analysis.layers import merged_layers
 from leadline.analysis.origin import Origin, origin
+from leadline.analysis.workclass import classes_of_work
 from leadline.compare import statistics
 from leadline.compare.align import Aligned, align
-from leadline.compare.classes import class_of
 from leadline.compare.comparable import differences
 from leadline.compare.runs import Floats, Run, runs_of
 from leadline.profiles import Profile
 from leadline.schema import FrameKind
+from leadline.work.operators import CLASSES
 
 _ENGINE = "autograd::engine::"  # says nothing that the phase does not
 _KEPT = 1_000
@@ -290,14 +291,24 @@ class _Comparison:
         aligned = self.aligned
         kinds = np.array([kind for kind, _, _ in aligned.keys], np.int64)[aligned.key_of]
         device = np.isin(kinds, (int(FrameKind.KERNEL), int(FrameKind.COPY), int(FrameKind.COLLECTIVE)))
-        keys = [class_of(name) for _, name, _ in aligned.keys]
+        classes = self._classes()
         found = {}
         if not self.gpu_only:
             found["module"] = self._group(self._modules(kinds), own)
-            found["operator class"] = self._group(keys, own, kinds == int(FrameKind.OPERATOR))
+            found["operator class"] = self._group(classes, own, kinds == int(FrameKind.OPERATOR))
         if device.any():
-            found["kernel class"] = self._group(keys, lambda run: run.gpu, device)
+            found["kernel class"] = self._group(classes, lambda run: run.gpu, device)
         return found
+
+    def _classes(self) -> list[str]:
+        """Of every row its class of work; where the sides disagree, that of the side that knows one."""
+        unknown = CLASSES.index("unknown")
+        found = np.full(self.aligned.shape.size, unknown, np.int64)
+        for profile, rows in zip(self.profiles, self.aligned.row_of, strict=True):
+            here = classes_of_work(profile.tree)
+            fresh = found[rows] == unknown
+            found[rows[fresh]] = here[fresh]
+        return [CLASSES[number] for number in found.tolist()]
 
     def _modules(self, kinds: NDArray[np.int64]) -> list[str]:
         """Of every row the nearest module, layers merged."""
@@ -312,7 +323,6 @@ class _Comparison:
     ) -> tuple[tuple[str, float, float], ...]:
         unique = {label: place for place, label in enumerate(dict.fromkeys(labels))}
         codes = np.array([unique[label] for label in labels], np.int64)
-        codes = codes[self.aligned.key_of] if len(labels) == len(self.aligned.keys) and among is not None else codes
         a, b = (
             np.median(side, axis=1)
             for side in self.side(

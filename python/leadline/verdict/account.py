@@ -19,12 +19,13 @@ from leadline.analysis.functions import METRIC
 from leadline.analysis.loop import Loop
 from leadline.analysis.waiting import METRIC as WAIT
 from leadline.analysis.waiting import STATES, states_of
-from leadline.analysis.workclass import CLASSES, classes_of_nodes
+from leadline.analysis.workclass import classes_of_nodes
 from leadline.profiles import Thread
 from leadline.schema import FrameKind
 from leadline.verdict.contention import Contention, contention
 from leadline.verdict.model import Account, Part, Place
 from leadline.verdict.places import Places
+from leadline.work.operators import CLASSES
 
 LABELS = {
     "products": "matrix products and convolutions",

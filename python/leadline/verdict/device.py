@@ -9,10 +9,12 @@ import numpy as np
 from leadline.analysis.case import Case
 from leadline.analysis.columns import Mask
 from leadline.analysis.overlap import Intervals, wall_split
-from leadline.analysis.workclass import CLASSES, class_of_kernel, classes_of_nodes
+from leadline.analysis.workclass import classes_of_nodes
 from leadline.schema import EventKind, FrameKind
 from leadline.verdict.model import Account, Part
 from leadline.verdict.places import Places
+from leadline.work.kernels import class_of_kernel
+from leadline.work.operators import CLASSES
 
 _WORK = [int(kind) for kind in (EventKind.KERNEL, EventKind.COPY, EventKind.SET, EventKind.COLLECTIVE)]
 _IDLE_LABELS = {

@@ -9,11 +9,12 @@ import numpy as np
 from leadline.analysis.case import Case
 from leadline.analysis.functions import METRIC, imports
 from leadline.analysis.threads import main_threads
-from leadline.analysis.workclass import CLASSES, classes_of_nodes
+from leadline.analysis.workclass import classes_of_nodes
 from leadline.schema import FrameKind
 from leadline.verdict.account import LABELS, PART_OF_CLASS
 from leadline.verdict.model import Account, Part
 from leadline.verdict.places import Places
+from leadline.work.operators import CLASSES
 
 
 def account_of_run(case: Case) -> Account | None:

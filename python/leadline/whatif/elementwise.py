@@ -7,11 +7,12 @@ import re
 import numpy as np
 
 from leadline.whatif.graph import Graph
-from leadline.whatif.kernels import KernelClass, KernelTable
+from leadline.whatif.kernels import KernelTable
 from leadline.whatif.kinds import Selection, TaskKind
 from leadline.whatif.layerwork import bytes_of
 from leadline.whatif.scenarios.base import gpu_of
 from leadline.whatif.selftime import SelfTimes
+from leadline.work.kernels import KernelClass
 
 DEFAULT_BYTES_S = 500e9
 DEFAULT_CPU_NS_PER_BYTE = 0.1

@@ -1,14 +1,9 @@
-"""What a kernel does and in which precision, from its name; operators say it where names do not.
-
-Names differ by library and generation (`sgemm`, `xmma_fprop`, `nvjet_tst`, `cutlass::Kernel2`, `Cijk_`, `triton_poi`);
-the first rule that matches wins, so order matters.
-"""
+"""In which precision a kernel computes, from its name or else its operator's types; classes of a graph's kernels."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from enum import Enum
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -17,56 +12,7 @@ from leadline.profiles.demangle import demangler
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import IntArray, Selection, TaskKind
 from leadline.whatif.reading import dtypes_in
-
-
-class KernelClass(Enum):
-    """What limits a kernel: MATMUL, CONVOLUTION and ATTENTION compute, the others memory."""
-
-    COLLECTIVE = "collective"
-    COPY = "copy"
-    OPTIMIZER = "optimizer"
-    ATTENTION = "attention"
-    NORMALISATION = "normalisation"
-    CONVOLUTION = "convolution"
-    MATMUL = "matmul"
-    ELEMENTWISE = "elementwise"
-    MOVEMENT = "data movement"
-    REDUCTION = "reduction"
-    OTHER = "other"
-
-
-COMPUTE = (KernelClass.MATMUL, KernelClass.CONVOLUTION, KernelClass.ATTENTION)
-
-_CLASSES: tuple[tuple[KernelClass, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(pattern, re.IGNORECASE))
-    for kind, pattern in (
-        (KernelClass.COLLECTIVE, r"nccl|rccl|all_?reduce_kernel|all_?gather_kernel|deepep"),
-        (KernelClass.COPY, r"^mem(cpy|set)|^copybuffer"),
-        (KernelClass.OPTIMIZER, r"multi_tensor_apply|fused_?adam|fused_?sgd|foreach"),
-        (KernelClass.ATTENTION, r"flash|fmha|attention|mha_(fwd|bwd|varlen)|sdpa"),
-        (
-            KernelClass.NORMALISATION,
-            r"batch_?norm|layer_?norm|group_?norm|rms_?norm|instance_?norm|cudnn::bn|(^|_)bn_(fw|bw)|GammaBeta",
-        ),
-        # layout changes around a convolution only move memory, whatever library they come from
-        (KernelClass.MOVEMENT, r"nchwToNhwc|nhwcToNchw|transpose|convert_?tensor|batched_?transpose"),
-        (
-            KernelClass.CONVOLUTION,
-            r"fprop|dgrad|wgrad|scudnn|implicit|winograd|conv(?!ert)|cudnn_.*engine|gridwise|igemm|naive_conv",
-        ),
-        (
-            KernelClass.MATMUL,
-            r"gemm|gemv|nvjet|cutlass::|cublas|cijk_|matmul|splitK|wgmma|triton_mm|triton_tem|bmm|dot_kernel|_mm_",
-        ),
-        (KernelClass.REDUCTION, r"reduce|softmax|triton_(red|per)|nll_loss|arg(max|min)|scan|cub::|sort|topk|norm"),
-        (KernelClass.MOVEMENT, r"CatArray|index|gather|scatter|embedding|pool|(^|_)pad|upsample|roll_|flip"),
-        (
-            KernelClass.ELEMENTWISE,
-            r"elementwise|triton_poi|dropout|gelu|silu|relu|threshold|fill|copy|distribution|where|pointwise|OpTensor"
-            r"|ScaleTensor|SubTensorOp",
-        ),
-    )
-)
+from leadline.work.kernels import KernelClass, classify
 
 _PRECISIONS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (precision, re.compile(pattern, re.IGNORECASE))
@@ -91,23 +37,6 @@ ELEMENT_BYTES = {
     "c10::Float8_e4m3fnuz": 1, "c10::Float8_e5m2fnuz": 1,
 }  # fmt: skip
 PRECISION_BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1}
-
-
-@lru_cache(maxsize=16384)
-def classify(name: str, operator: str = "") -> KernelClass:
-    """The class of a kernel by its name; an unknown name is judged by the operator that launched it."""
-    name = _readable(name)
-    for kind, pattern in _CLASSES:
-        if pattern.search(name):
-            return kind
-    op = operator.lower()
-    if re.search(r"convolution|conv\d?d", op):
-        return KernelClass.CONVOLUTION
-    if re.search(r"::(addmm|mm|bmm|baddbmm|linear|matmul|_scaled_mm)\b|addmmbackward|mmbackward", op):
-        return KernelClass.MATMUL
-    if "attention" in op:
-        return KernelClass.ATTENTION
-    return KernelClass.OTHER
 
 
 def precision_of(name: str, dtypes: Sequence[str] = ()) -> str | None:
@@ -154,7 +83,8 @@ class KernelTable:
         pairs = graph.column("name")[ids].astype(np.int64) * width + graph.column("operator")[ids]
         distinct, which = np.unique(pairs, return_inverse=True)
         codes = [
-            _ORDER.index(classify(graph.names[pair // width], graph.names[pair % width])) for pair in distinct.tolist()
+            _ORDER.index(classify(_readable(graph.names[pair // width]), graph.names[pair % width]))
+            for pair in distinct.tolist()
         ]
         self._code = np.full(len(graph), -1, dtype=np.int8)
         if ids.size:

@@ -14,7 +14,7 @@ from leadline.analysis.efficiency import efficiency, measured_steps
 from leadline.analysis.layers import merged_layers
 from leadline.analysis.memorysnapshot import Snapshot
 from leadline.analysis.overlap import Intervals, WallSplit, wall_split
-from leadline.analysis.workclass import CLASSES, COMPILATION, class_of_kernel, classes_of_nodes, generated_frames
+from leadline.analysis.workclass import classes_of_work, generated_frames
 from leadline.profiles import Profile
 from leadline.report.paths import PathWords
 from leadline.report.phrases import loss_text
@@ -23,6 +23,7 @@ from leadline.report.summary import best_findings, finding_text
 from leadline.report.training.memory import holders, largest_peaks
 from leadline.report.training.model import Change, Hot, Share, Steps, TrainingSummary
 from leadline.schema import EventKind, FrameKind
+from leadline.work.operators import CLASSES, COMPILATION
 
 MOST_HOT = 15
 MOST_FINDINGS = 5
@@ -39,7 +40,7 @@ def build_summary(
     """The summary of one rank; `facts` is its side file, `others` those of the job's other ranks, `snapshot` torch's
     own of the allocator, joined with this profile."""
     analysis = Analysis(profile)
-    nodes = _node_classes(profile)
+    nodes = classes_of_work(profile.tree)
     on_device = bool(analysis.exclusive("gpu_time").any())
     metric = "gpu_time" if on_device else "time"
     device_names = [device.name for device in profile.devices if device.name]
@@ -102,23 +103,6 @@ def _steps(profile: Profile, facts: Mapping[str, Any]) -> Steps:
         std_ns=statistics.pstdev(times) if times else 0.0,
         between_ns=int(facts.get("between_steps_ns", 0)),
     )
-
-
-def _node_classes(profile: Profile) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Rows of CLASSES per node; device work without a telling operator by its own name, else unknown."""
-    tree = profile.tree
-    found = classes_of_nodes(tree)
-    kinds = tree.kinds
-    for row in np.flatnonzero(np.isin(kinds, [int(kind) for kind in _DEVICE_FRAMES])).tolist():
-        kind = FrameKind(int(kinds[row]))
-        own = class_of_kernel(tree.text("name", int(tree.frame_of[row])))
-        if kind == FrameKind.COLLECTIVE or own == "communication":
-            found[row] = CLASSES.index("communication")
-        elif kind == FrameKind.COPY:
-            found[row] = CLASSES.index("copy")
-        elif found[row] < 0 or (CLASSES[found[row]] == "other" and own != "unknown"):
-            found[row] = CLASSES.index(own)
-    return np.where(found < 0, CLASSES.index("unknown"), found)
 
 
 def _walls(profile: Profile, nodes: Any) -> list[tuple[str, WallSplit]]:

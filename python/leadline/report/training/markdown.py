@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from leadline.analysis.workclass import COMPILATION
 from leadline.report.markup import code, escaped, table
 from leadline.report.training.efficiency import efficiency
 from leadline.report.training.memory import memory
 from leadline.report.training.model import Change, TrainingSummary
 from leadline.report.units import duration, number, share, size
+from leadline.work.operators import COMPILATION
 
 
 def render(summary: TrainingSummary) -> str:

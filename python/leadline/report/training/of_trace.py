@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from leadline.analysis.tracework import DeviceWork, device_walls, device_work
-from leadline.analysis.workclass import CLASSES
 from leadline.report.training.build import MOST_HOT
 from leadline.report.training.model import Hot, Share, Steps, TrainingSummary
 from leadline.steps import Found
@@ -17,6 +16,7 @@ from leadline.steps.of_events import find_steps
 from leadline.trace.kineto import read_kineto
 from leadline.trace.source import sources
 from leadline.trace.tables import Kind, Trace
+from leadline.work.operators import CLASSES
 
 
 def summarize_trace(path: str | Path) -> list[TrainingSummary]:

@@ -13,11 +13,12 @@ import numpy as np
 from leadline.whatif.edits import cost_per_kernel_ns
 from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
-from leadline.whatif.kernels import COMPUTE, KernelClass, KernelTable
+from leadline.whatif.kernels import KernelTable
 from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count, gpu_of
 from leadline.whatif.scenarios.lower_precision import scale_compute, shortest_kernel_ns
 from leadline.whatif.units import Unit, show_time
+from leadline.work.kernels import COMPUTE, KernelClass
 
 AUTOCAST_FP32 = re.compile(
     r"softmax|nll_loss|cross_entropy|layer_?norm|group_?norm|mse_loss|bce|kl_div|cumsum|cumprod|::(exp|log|pow|prod|sum|norm)\b",

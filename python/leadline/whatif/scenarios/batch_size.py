@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from leadline.whatif.gpus import Draw, Range, technique
 from leadline.whatif.graph import Graph
-from leadline.whatif.kernels import KernelClass, KernelTable
+from leadline.whatif.kernels import KernelTable
 from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.layerwork import worker_kinds
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, Values, count, require_positive
@@ -17,6 +17,7 @@ from leadline.whatif.scenarios.cpu_growth import growth
 from leadline.whatif.scenarios.loader import fetch_ns, loads_of, mean_step_ns, mean_wait_ns, set_period, uses_workers
 from leadline.whatif.selftime import PYTHON, SelfTimes
 from leadline.whatif.units import Unit
+from leadline.work.kernels import KernelClass
 
 CONSTANT = (Phase.OPTIMIZER, Phase.ZERO_GRAD)
 

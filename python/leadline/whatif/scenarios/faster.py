@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from leadline.whatif.edits import WAITING, scale_transfers
 from leadline.whatif.gpus import Draw
 from leadline.whatif.graph import Graph
-from leadline.whatif.kernels import KernelClass, KernelTable, is_device_copy
+from leadline.whatif.kernels import KernelTable, is_device_copy
 from leadline.whatif.kinds import EdgeType, Selection, TaskKind
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, Values, count, require_positive
 from leadline.whatif.units import Unit
+from leadline.work.kernels import KernelClass
 
 
 class Faster(Scenario):

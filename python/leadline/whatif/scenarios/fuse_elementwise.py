@@ -8,9 +8,10 @@ from typing import Any
 from leadline.whatif.edits import calls_of, stream_runs
 from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
-from leadline.whatif.kernels import KernelClass, KernelTable
+from leadline.whatif.kernels import KernelTable
 from leadline.whatif.kinds import Phase, Selection
 from leadline.whatif.scenarios.base import Applied, Scenario, Values, count
+from leadline.work.kernels import KernelClass
 
 
 class FuseElementwise(Scenario):

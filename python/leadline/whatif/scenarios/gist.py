@@ -13,12 +13,13 @@ from typing import Any
 from leadline.whatif.edits import launch_cost_ns, launch_latency_ns, launcher_of
 from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
-from leadline.whatif.kernels import KernelClass, KernelTable
+from leadline.whatif.kernels import KernelTable
 from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.layerwork import Layer, kept_bytes, layers
 from leadline.whatif.model import memory_sentence
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, Values, count
 from leadline.whatif.units import Unit
+from leadline.work.kernels import KernelClass
 
 ACTIVATION_LAYER = re.compile(r"relu|pool|gelu|silu|sigmoid|tanh|dropout", re.IGNORECASE)
 

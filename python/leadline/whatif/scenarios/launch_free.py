@@ -12,11 +12,12 @@ import numpy as np
 from leadline.whatif.edits import launch_latency_ns
 from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
-from leadline.whatif.kernels import KernelClass, KernelTable, is_device_copy
+from leadline.whatif.kernels import KernelTable, is_device_copy
 from leadline.whatif.kinds import EdgeType, IntArray, Phase, Selection, TaskKind
 from leadline.whatif.layerwork import in_lane_order
 from leadline.whatif.scenarios.base import Applied, Scenario, Values, count, makers_words
 from leadline.whatif.selftime import PYTHON
+from leadline.work.kernels import KernelClass
 
 _LONG_NS, _LONG = 1_000_000, 20.0  # and as many times the usual
 _MOST_CHANGING = 0.05

@@ -10,8 +10,9 @@ import re
 from dataclasses import dataclass
 
 from leadline.whatif.graph import Graph
-from leadline.whatif.kernels import COMPUTE, KernelTable
+from leadline.whatif.kernels import KernelTable
 from leadline.whatif.kinds import Selection
+from leadline.work.kernels import COMPUTE
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from leadline.whatif.gpus import Draw
 from leadline.whatif.graph import Graph
-from leadline.whatif.kernels import COMPUTE, PRECISION_BYTES, KernelTable
+from leadline.whatif.kernels import PRECISION_BYTES, KernelTable
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count, gpu_of
 from leadline.whatif.scenarios.lower_precision import scale_compute
 from leadline.whatif.units import Unit
+from leadline.work.kernels import COMPUTE
 
 PRECISIONS = ("tf32", "bf16", "fp16", "fp8")
 
