@@ -14,14 +14,15 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from leadline.analysis.origin import Origin, origin
 from leadline.profiles import Profile, Tables
-from leadline.profiles.fold.keys import portable
 from leadline.profiles.tables import Array, StringBuilder, empty_columns
 from leadline.profiles.tree import json_object
+from leadline.report.public_names import is_public_library, is_public_name, public_package
 from leadline.schema import TABLES, FrameKind
+from leadline.sources import SUFFIXES
 from leadline.trace.links import links_of
 
 PARTS = ("paths", "names", "arguments")
@@ -31,24 +32,35 @@ _DETAILS = (
 )
 """Keys of a frame's or device's detail that say nothing of the program."""
 _OPERATORS = re.compile(
-    r"(aten|prims?|_?c10d(_functional)?|torch|profiler|inductor|nccl|gloo|mkldnn)::?\w"
-    r"|(autograd::engine::evaluate_function: )?[A-Z]\w*Backward\d+$"
-    r"|Optimizer\.(step|zero_grad)#|ProfilerStep|record_param"
+    r"(aten|prims?|_?c10d(_functional)?|torch|profiler|inductor|nccl|gloo|mkldnn)::?\w[\w.: ]*"
+    r"|(autograd::engine::evaluate_function: )?(torch::autograd::)?[A-Z]\w*Backward\d+"
+    r"|Optimizer\.(step|zero_grad)#[\w.]+|ProfilerStep#\d+|record_param_comms"
 )
-"""Operators and regions of torch. Nodes of autograd end in a number; those of functions of one's own do not."""
+"""Operators and regions of torch, as far as their words are public too. Nodes of autograd end in a number; those of
+functions of one's own do not."""
 _LINKS = ("xGMI", "PCIe", "other")
 _KERNELS = re.compile(
-    r"(void )?(at::|c10::|cub::|thrust::|cutlass|cudnn|cublas|nccl|ampere_|volta_|turing_|hopper_|sm\d+_|nvjet|gemm)"
+    r"((void )?(at::|c10::|cub::|thrust::|cutlass|cudnn|cublas|nccl|ampere_|volta_|turing_|hopper_|sm\d+_|nvjet|gemm)"
     r"|(void )?(ck|rocprim|hipcub)::"
     r"|Cijk_|batched_transpose_\d|(sub|op)tensor\w*|gridwise_|igemm_|naive_conv_|__amd_rocclr_|miopen|MIOpen"
-    r"|Mem(cpy|set)|flash_|triton_(poi|per|red|tem|for)_"
+    r"|Mem(cpy|set)|flash_|triton_(poi|per|red|tem|for)_).*"
 )
 _CLASSES = re.compile(
     r"Linear|Conv[123]d|BatchNorm[12]d|(Layer|RMS|Group)Norm|Embedding(Bag)?|Dropout|ReLU|GELU|SiLU|Sigmoid|Tanh|Softmax|"
     r"Sequential|Module(List|Dict)|MultiheadAttention|Transformer(En|De)coder(Layer)?|(Max|Avg|AdaptiveAvg)Pool2d|LSTM|GRU|"
     r"RNN|(CrossEntropy|MSE|BCEWithLogits)Loss|Flatten|Identity|Upsample|DistributedDataParallel|FullyShardedDataParallel"
 )
-_THREADS = re.compile(r"(MainThread|main|pt_autograd_\d+|ThreadPoolExecutor-\d+_\d+|Thread-\d+)$")
+_THREADS = re.compile(r"(MainThread|main|pt_autograd_\d+|ThreadPoolExecutor-\d+_\d+|Thread-\d+)")
+_IMPORTED = "imported."
+_NUMBERS = re.compile(r"[\d.:-]+")
+_VERSION = re.compile(r"\d[\w.+-]{0,40}")
+_PHASES = re.compile(
+    r"step|turn|forward|backward|optimizer|closure|zero_grad|data loading|compile|saving|garbage collection"
+    r"|on another thread|(captured|instantiated) at|captured before profiling"
+)
+_MACHINES = ("x86_64", "aarch64", "arm64", "ppc64le", "riscv64", "AMD64")
+_IMPLEMENTATIONS = ("cpython", "CPython", "pypy", "PyPy")
+_ROLES = ("provider", "source", "tool")
 _RECORD = (
     "pid", "parent_pid", "rank", "local_rank", "started_at_ns", "ended_at_ns", "wall_ns", "complete", "cost", "clock",
     "forked_from",
@@ -95,13 +107,13 @@ class _Redaction:
         for table, column, change in (
             ("processes", "name", self._command),
             ("threads", "name", self._thread),
-            ("devices", "name", str),
+            ("devices", "name", self._device),
             ("devices", "uuid", self._machine),
             ("devices", "detail", self._detail),
             ("losses", "detail", self._sentence),
             ("kernel_events", "name", self._thread),
             ("ranks", "host", self._machine),
-            ("ranks", "role", str),
+            ("ranks", "role", self._quantity),
             ("ranks", "identity", self._machine),
             ("ranks", "files", self._machine),
             ("ranks", "note", self._sentence),
@@ -131,7 +143,7 @@ class _Redaction:
         made: dict[str, list[int]] = {"name": [], "file": [], "module": [], "detail": []}
         names = ("kind", "name", "file", "module", "detail")
         for kind, name, file, module, detail in zip(*(frames[one].tolist() for one in names), strict=True):
-            mine = origin(text[file]) is Origin.USER if text[file] else True
+            mine = not (is_public_library if kind == FrameKind.NATIVE else public_package)(text[file])
             made["name"].append(strings.add(self._name(kind, text[name], mine)))
             made["file"].append(strings.add(self._file(text[file])))
             made["module"].append(strings.add(self._class(text[module])))
@@ -143,27 +155,33 @@ class _Redaction:
             return self._command(name)
         if kind == FrameKind.THREAD:
             return self._thread(name)
-        if not self._own or kind in (FrameKind.ROOT, FrameKind.PHASE, FrameKind.COPY, FrameKind.API):
+        if not self._own or kind == FrameKind.ROOT:
             return name
+        if kind == FrameKind.PHASE:
+            return name if _PHASES.fullmatch(name) else self._names.of("phase", name)
+        if kind in (FrameKind.COPY, FrameKind.API):
+            return name if is_public_name(name) else self._names.of("call", name)
         if kind in (FrameKind.PYTHON, FrameKind.NATIVE):
             return self._names.of("function", name) if mine and name != "<module>" else name
         if kind == FrameKind.MODULE:
             return ".".join(word if word.isdigit() else self._names.of("module", word) for word in name.split("."))
         if kind == FrameKind.OPERATOR:
-            return name if _OPERATORS.match(name) else self._names.of("operator", name)
+            return name if _is_operator(name) else self._names.of("operator", name)
         if kind in (FrameKind.KERNEL, FrameKind.COLLECTIVE):
-            return name if _KERNELS.match(name) else self._names.of("kernel", name)
-        return name if _OPERATORS.match(name) else self._names.of("region", name)
+            return name if _KERNELS.fullmatch(name) and is_public_name(name) else self._names.of("kernel", name)
+        return name if _is_operator(name) else self._names.of("region", name)
 
     def _file(self, file: str) -> str:
         if not file:
             return file
-        installed = portable(file.encode("utf-8", "replace")).decode("utf-8", "replace")
-        if installed != file:
+        if file.startswith("<frozen ") or file in ("<string>", "<stdin>", "<built-in>"):
+            return file if file.startswith("<frozen importlib") or " " not in file else self._names.of("file", file)
+        if installed := public_package(file):
             return installed if self._paths else file
-        folder, slash, base = file.rpartition("/")
-        if self._own and origin(file) is Origin.USER:
-            base = self._names.of("file", base) + (base[base.rindex(".") :] if "." in base[1:] else "")
+        folder, slash, base = file.replace("\\", "/").rpartition("/")
+        if self._own and not is_public_library(file):
+            ending = Path(base).suffix
+            base = self._names.of("file", base) + (ending if ending in SUFFIXES or ending == ".so" else "")
         if self._paths and slash:
             folder = self._names.of("folder", folder)
         return f"{folder}{slash}{base}"
@@ -174,7 +192,7 @@ class _Redaction:
     def _detail(self, detail: str) -> str:
         if not (detail and (self._own or self._arguments or self._paths)):
             return detail
-        told = {name: value for name, value in json_object(detail).items() if name in _DETAILS}
+        told = {name: value for name, value in json_object(detail).items() if name in _DETAILS and _says_nothing(value)}
         kept = {name: value for name, value in told.items() if not isinstance(value, dict | list)}
         if isinstance(thread := json_object(detail).get("thread"), str):
             kept["thread"] = self._thread(thread)  # by which the thread is found that did the work
@@ -193,7 +211,7 @@ class _Redaction:
         return " ".join(word.rpartition("/")[2] if self._paths else word for word in words)
 
     def _thread(self, name: str) -> str:
-        return name if not self._own or _THREADS.match(name) else self._names.of("thread", name)
+        return name if not self._own or _THREADS.fullmatch(name) else self._names.of("thread", name)
 
     def _machine(self, text: str) -> str:
         return self._names.of("machine", text) if self._own or self._paths else text
@@ -202,7 +220,19 @@ class _Redaction:
         return "" if self._own or self._arguments or self._paths else text
 
     def _quantity(self, name: str) -> str:
-        return name
+        return name if not self._own or is_public_name(name) else self._names.of("value", name)
+
+    def _device(self, name: str) -> str:
+        return name if not self._own or is_public_name(name) else self._names.of("device", name)
+
+    def _identity(self, text: str) -> str:
+        """As a whole, since of an imported trace it is the name of a file; equal ones stay equal."""
+        machine, dot, rest = text.partition(".")
+        if _NUMBERS.fullmatch(rest):
+            return f"{self._machine(machine)}{dot}{rest}"
+        if text.startswith(_IMPORTED):
+            return _IMPORTED + self._machine(text)
+        return self._machine(text)
 
     def meta(self) -> dict[str, Any]:
         """Numbers and what is listed; texts of one's own are left out."""
@@ -213,30 +243,39 @@ class _Redaction:
             if name in meta
         }
         if "fold" in kept:
-            kept["fold"] = {**kept["fold"], "job": self._machine(str(kept["fold"].get("job") or "")), "order": []}
-        kept["program"] = _texts(meta["program"], ("python", "implementation"))
+            fold = kept["fold"] if isinstance(kept["fold"], dict) else {}
+            kept["fold"] = {**_plain(fold), "job": self._machine(str(fold.get("job") or "")), "order": []}
+        for name in ("cost", "clock"):
+            kept[name] = _plain(kept.get(name))
+        kept["format"] = {"name": "leadline", "version": meta["format"]["version"]}
+        kept["leadline"] = _version(meta.get("leadline"))
+        kept["program"] = {name: _version(meta["program"].get(name)) for name in ("python", "implementation")}
         argv = meta["program"].get("argv")
         if isinstance(argv, list):
             kept["program"]["argv"] = [self._command(" ".join(str(word) for word in argv))]
         if not self._paths and isinstance(meta["program"].get("cwd"), str):
             kept["program"]["cwd"] = meta["program"]["cwd"]
-        kept["asked"] = {name: value for name, value in meta["asked"].items() if not isinstance(value, str)}
+        kept["asked"] = _plain(meta["asked"])
         kept["available"] = _statuses(meta["available"])
-        kept["host"] = {name: meta["host"][name] for name in ("machine", "cpus") if name in meta["host"]}
+        kept["host"] = {
+            name: meta["host"][name]
+            for name in ("machine", "cpus")
+            if isinstance(meta["host"].get(name), int) or meta["host"].get(name) in _MACHINES
+        }
         kept["processes"] = [self._record(record) for record in meta["processes"]]
         kept["redacted"] = self._parts
         return kept
 
     def _record(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        kept = {name: record[name] for name in _RECORD if name in record}
+        kept = {
+            name: value for name in _RECORD if name in record and (value := _number_or_plain(record[name])) is not None
+        }
         kept["hostname"] = self._machine(str(record.get("hostname") or ""))
         for name in ("identity", "parent_identity"):
-            machine, dot, rest = str(record.get(name) or "").partition(".")
-            kept[name] = f"{self._machine(machine)}{dot}{rest}"
+            kept[name] = self._identity(str(record.get(name) or ""))
         launch = record.get("launch")
         if isinstance(launch, dict):
-            numbers = {name: value for name, value in launch.items() if not isinstance(value, str)}
-            kept["launch"] = {**numbers, "job": self._machine(str(launch.get("job") or ""))}
+            kept["launch"] = {**_plain(launch), "job": self._machine(str(launch.get("job") or ""))}
         kept["available"] = _statuses(record.get("available"))
         return kept
 
@@ -254,14 +293,45 @@ def _statuses(available: object) -> dict[str, Any]:
     if not isinstance(available, dict):
         return {}
     return {
-        name: {key: status[key] for key in ("ok", "version", "role") if key in status}
+        name: {
+            "ok": status.get("ok") is True,
+            **({"version": _version(status["version"])} if "version" in status else {}),
+            **({"role": status["role"]} if status.get("role") in _ROLES else {}),
+        }
         for name, status in available.items()
-        if isinstance(status, dict)
+        if isinstance(status, dict) and is_public_name(name)
     }
 
 
-def _texts(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: values[name] for name in names if isinstance(values.get(name), str)}
+def _is_operator(name: str) -> bool:
+    return bool(_OPERATORS.fullmatch(name)) and is_public_name(name)
+
+
+def _version(value: object) -> str:
+    return value if isinstance(value, str) and (_VERSION.fullmatch(value) or value in _IMPLEMENTATIONS) else ""
+
+
+def _says_nothing(value: object) -> bool:
+    return not isinstance(value, str) or is_public_name(value)
+
+
+def _plain(values: object) -> dict[str, Any]:
+    """Numbers and what holds nothing but numbers, by public names."""
+    if not isinstance(values, dict):
+        return {}
+    return {
+        name: kept
+        for name, value in values.items()
+        if is_public_name(name) and (kept := _number_or_plain(value)) is not None
+    }
+
+
+def _number_or_plain(value: object) -> Any:
+    if isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, list):
+        return value if all(isinstance(one, bool | int | float) for one in value) else None
+    return _plain(value) if isinstance(value, dict) else None
 
 
 def _like(values: Array, new: list[int]) -> Array:
