@@ -22,7 +22,8 @@ LIBRARIES = re.compile(
     r"|ck::|rocprim|hipcub|Cijk_|flash_|triton_|Mem(cpy|set)|miopen|MIOpen|igemm|gridwise|batched_transpose|__amd_rocclr)"
 )
 MORE = """
-AccumulateGrad CopySlices CopyBackwards GraphRoot DataLoader iter next DistributedDataParallel DataParallel FSDP Autograd
+AccumulateGrad CopySlices CopyBackwards GraphRoot DataLoader iter next DistributedDataParallel DataParallel FSDP
+Autograd
 NVIDIA AMD Intel Tesla Quadro GeForce RTX GTX GB GiB SXM PCIE PCIe HBM NVL Instinct Radeon Graphics Xeon EPYC Ryzen
 Processor CPU GPU TPU Core MI Apple Neoverse device stream queue host Memcpy Memset HtoD DtoH DtoD HtoH PtoP
 Pageable Pinned Device Unknown ProfilerStep record param Optimizer step zero grad autograd engine evaluate function
