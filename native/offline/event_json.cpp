@@ -75,11 +75,12 @@ Scan scan_arguments(JsonScanner& scanner, Arguments& args) {
   return scanner.members([&](std::string_view key) {
     if (key.find('\\') != std::string_view::npos) key = plain = unescaped(key);
     JsonValue value;
+    scanner.strict();
     const Scan scan = scanner.value(value);
     const Named* const named = scan == Scan::ok ? argument_of(key) : nullptr;
     if (named == nullptr) return scan;
     if (named->argument != Argument::none) args.values[static_cast<size_t>(named->argument)] = value;
-    if (named->detail) {
+    if (named->detail && !scanner.loose()) {  // what is no JSON is not handed on as such
       const char* const value_begin = value.type == JsonType::text ? value.raw.data() - 1 : value.raw.data();
       args.details.emplace_back(named->key,
                                 std::string_view(value_begin, static_cast<size_t>(scanner.at() - value_begin)));

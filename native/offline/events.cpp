@@ -47,21 +47,28 @@ std::optional<int64_t> loose_number(const JsonValue& value) {
   return error == std::errc() ? std::optional(whole) : std::nullopt;
 }
 
-// CUPTI's all-ones for "none" as -1.
-std::optional<int64_t> known_stream(const JsonValue& value) {
-  if (value.type == JsonType::none) return -1;
-  if (value.type == JsonType::number) {
-    const auto found = number_of(value);
-    if (found && found->real >= 4294967295.0) return -1;
-  }
-  return loose_number(value);
+constexpr int64_t kNamed = int64_t{1} << 61;  // numbers of launches from here on stand for what is no such number
+
+// What vendors write for "none": -1, whatever their number of bits.
+bool all_ones(const Number& number) noexcept {
+  return number.bits && (*number.bits == 0xFFFFFFFF || *number.bits == ~uint64_t{0});
 }
 
-// What a member says, `absent` where there is none; nothing where it is no number.
-std::optional<int64_t> whole(const JsonValue& value, int64_t absent) {
-  if (value.type == JsonType::none) return absent;
+// Number of a device or a stream: that of a pointer is as good as any; -1 for "none" and for what tells nothing.
+int64_t place_of(const JsonValue& value) {
+  const auto number = value.type == JsonType::number ? number_of(value) : std::nullopt;
+  if (number && all_ones(*number)) return -1;
+  if (const auto whole = loose_number(value)) return *whole;
+  if (number && number->bits) return static_cast<int64_t>(*number->bits >> 1);
+  return -1;
+}
+
+int64_t place_or_none(const JsonValue& value) { return value.type == JsonType::none ? -1 : place_of(value); }
+
+// What a member says, `absent` where there is none or it tells nothing.
+int64_t whole_or(const JsonValue& value, int64_t absent) {
   const auto found = number_of(value);
-  return found ? found->whole : std::nullopt;
+  return found && found->whole ? *found->whole : absent;
 }
 
 }  // namespace
@@ -74,6 +81,22 @@ Category EventReader::category_of(const JsonValue& value) {
   const Category found = category_named(value.raw);
   if (categories_.size() < kRemembered) categories_.emplace_back(value.raw, found);
   return found;
+}
+
+// What torch's EventList writes has no category: the name tells a call and device work, everything else is a range of the
+// CPU's.
+Category EventReader::category_of_event_list(const Event& event) const {
+  if (event.category.type != JsonType::none || event.pid.type != JsonType::text) return Category::other;
+  if (event.pid.raw == "CUDA functions") return Category::kernel;
+  if (event.pid.raw != "CPU functions" || event.name.type != JsonType::text) return Category::other;
+  const std::string_view name = event.name.raw;
+  const auto begins = [&](std::string_view with) { return starts(name, with); };
+  if (begins("Memcpy ")) return Category::copy;
+  if (begins("Memset ")) return Category::set;
+  if (begins("void ")) return Category::kernel;
+  if (begins(kModule) || name.find("): ") != std::string_view::npos) return Category::module;
+  constexpr std::array<std::string_view, 4> kCalls = {"cuda", "hip", "cuLaunch", "cuMem"};
+  return std::any_of(kCalls.begin(), kCalls.end(), begins) ? Category::call : Category::operation;
 }
 
 Category EventReader::category_named(std::string_view raw) {
@@ -130,11 +153,7 @@ bool EventReader::feed(std::string_view data, bool last) {
   const size_t size = buffer_.size();
   Event event;
   for (;;) {
-    if (seeking_) {
-      begin_ = next_event(begin_);
-      if (begin_ == size) return false;
-      seeking_ = false;
-    }
+    if (seeking_ && !step_over(last)) return false;
     while (begin_ < size &&
            (text[begin_] == ',' || text[begin_] == ' ' || (text[begin_] >= '\t' && text[begin_] <= '\r'))) {
       ++begin_;
@@ -146,24 +165,59 @@ bool EventReader::feed(std::string_view data, bool last) {
     }
     JsonScanner scanner(text + begin_, text + size);
     const Scan found = scan_event(scanner, event);
-    if (found == Scan::ok) {
+    scanner.space();
+    const bool is_key = found == Scan::ok && !event.object && scanner.at() != text + size && *scanner.at() == ':';
+    if (found == Scan::ok && !is_key) {
+      // behind damage an object without a phase is a part of what is damaged
+      if (behind_damage_ && event.phase.type == JsonType::none) {
+        seeking_ = true;
+        continue;
+      }
+      behind_damage_ = false;
       begin_ = static_cast<size_t>(scanner.at() - text);
-      if (!take(event)) ++malformed;
+      if (!take(event)) lose(malformed, event);
       continue;
     }
     if (found == Scan::incomplete && !last && size - begin_ < kEventLimit) return false;
     damaged = seeking_ = true;
-    ++begin_;
   }
 }
 
-// Where the next event may begin behind damage; the end of the text when none does.
+bool EventReader::step_over(bool last) {
+  const size_t size = buffer_.size();
+  const size_t next = next_event(std::min(begin_ + 1, size));
+  if (next == size && !last && size - begin_ < kEventLimit) return false;
+  const std::string_view lost = std::string_view(buffer_).substr(begin_, next - begin_);
+  constexpr std::string_view kDuration = "\"dur\"";
+  size_t at = lost.find(kDuration);
+  at = at == std::string_view::npos ? at : lost.find_first_not_of(" \t\r\n:\"", at + kDuration.size());
+  double dur = 0;
+  if (at != std::string_view::npos) std::from_chars(lost.data() + at, lost.data() + lost.size(), dur);
+  if (std::isfinite(dur) && dur > 0) broken.dur += dur;
+  if (lost.find("\"ph\"") != std::string_view::npos) ++broken.events;
+  begin_ = next;
+  behind_damage_ = true;
+  seeking_ = next == size;
+  return !seeking_;
+}
+
+void EventReader::lose(Lost& lost, const Event& event) const {
+  ++lost.events;
+  const auto dur = number_of(event.dur);
+  if (event.object && dur && std::isfinite(dur->real) && dur->real > 0) lost.dur += dur->real;
+}
+
+// Where the next event may begin behind damage, or the list may end; the end of the text when none does. Objects in
+// events stand behind a colon, events behind a comma, a bracket or one another.
 size_t EventReader::next_event(size_t from) const noexcept {
-  constexpr std::string_view kPhase = "\"ph\"";
+  constexpr std::string_view kSpace = " \t\r\n";
   for (size_t at = buffer_.find('{', from); at != std::string::npos; at = buffer_.find('{', at + 1)) {
-    const size_t key = buffer_.find_first_not_of(" \t\r\n", at + 1);
-    if (key == std::string::npos || buffer_.size() - key < kPhase.size()) return at;  // the next piece will tell
-    if (buffer_.compare(key, kPhase.size(), kPhase) == 0) return at;
+    const size_t before = at == 0 ? std::string::npos : buffer_.find_last_not_of(kSpace, at - 1);
+    const bool follows = before == std::string::npos || buffer_[before] == ',' || buffer_[before] == '[' ||
+                         buffer_[before] == '}' || buffer_[before] == ']';
+    const size_t key = buffer_.find_first_not_of(kSpace, at + 1);
+    if (key == std::string::npos) return buffer_.size();
+    if (follows && (buffer_[key] == '"' || buffer_[key] == '}')) return at;
   }
   return buffer_.size();
 }
@@ -187,14 +241,12 @@ bool EventReader::thread_row(const Event& event, int32_t& row) {
                       event.pid.raw.find_first_not_of("0123456789") == std::string_view::npos;
   if (event.pid.type == JsonType::number || digits) {
     const auto process = number_of(event.pid);
-    if (!process || !process->whole) return false;
-    key.process = *process->whole;
+    if (!process || !(process->whole || process->bits)) return false;
+    key.process = process->whole ? *process->whole : static_cast<int64_t>(*process->bits >> 1);
   } else {
     key.text_process = name_row(event.pid.raw);
   }
-  const auto tid = loose_number(event.tid);
-  if (!tid) return false;
-  key.tid = *tid;
+  key.tid = place_of(event.tid);
   const auto [at, added] = thread_rows_.try_emplace(key, static_cast<int32_t>(threads.tid.size()));
   if (added) {
     threads.process.push_back(key.process);
@@ -206,6 +258,15 @@ bool EventReader::thread_row(const Event& event, int32_t& row) {
   last_tid_.assign(event.tid.raw);
   last_row_ = row = at->second;
   return true;
+}
+
+// A number that fits, or one that stands for whatever else tells launches apart; 0 for none.
+int64_t EventReader::correlation_of(const JsonValue& value) {
+  if (value.type != JsonType::number && value.type != JsonType::text) return 0;
+  const auto number = number_of(value);
+  if (number && (all_ones(*number) || std::isnan(number->real))) return 0;
+  if (number && number->whole && *number->whole < kNamed) return std::max<int64_t>(*number->whole, 0);
+  return value.raw.empty() ? 0 : kNamed + correlation_ids_.row(value.raw);
 }
 
 int32_t EventReader::detail_row(const Event& event) {
@@ -232,10 +293,12 @@ bool EventReader::take(const Event& event) {
 
 bool EventReader::take_span(const Event& event) {
   Category category = category_of(event.category);
+  if (event.category.type == JsonType::none) category = category_of_event_list(event);
   if (category == Category::unknown && !options_.marks_only) category = category_of_unknown(event);
   if (category == Category::other || category == Category::unknown) return true;
   if (options_.marks_only && category != Category::region && category != Category::operation) return true;
-  legacy |= event.category.raw == "Operator";
+  const bool uncategorised = event.category.type == JsonType::none;
+  legacy |= uncategorised || event.category.raw == "Operator";
   if (category == Category::sync) return take_sync(event);
   if (event.name.type != JsonType::text) return false;
   std::string_view name = event.name.raw;
@@ -257,40 +320,40 @@ bool EventReader::take_span(const Event& event) {
     return true;
   }
   const Arguments& args = event.args;
-  int32_t thread = -1;
-  std::optional<int64_t> device = -1, stream = -1, correlation = 0, sequence = -1, forward = -1, bytes = 0;
+  int32_t thread = -1, track = -1;
+  int64_t device = -1, stream = -1, correlation = 0, sequence = -1, forward = -1, bytes = 0;
   if (category == Category::kernel || category == Category::copy || category == Category::set) {
     const auto either = [](const JsonValue& one, const JsonValue& other) {
-      return loose_number(one.type == JsonType::none ? other : one);
+      return place_of(one.type == JsonType::none ? other : one);
     };
-    device = either(args[Argument::device], event.pid);
+    device = uncategorised ? 0 : std::max<int64_t>(either(args[Argument::device], event.pid), 0);
     stream = either(args[Argument::stream], event.tid);
-    bytes = whole(args[Argument::bytes], 0);
-    correlation = whole(args[Argument::correlation], 0);
+    bytes = std::max<int64_t>(whole_or(args[Argument::bytes], 0), 0);
+    correlation = correlation_of(args[Argument::correlation]);
+    const auto process = number_of(event.pid);
+    if ((!process || process->whole != device) && !thread_row(event, track)) track = -1;
   } else {
     if (!thread_row(event, thread)) return false;
-    if (category == Category::call) correlation = whole(args[Argument::correlation], 0);
-    if (category == Category::operation && args[Argument::sequence].type != JsonType::none) {
+    if (category == Category::call) correlation = correlation_of(args[Argument::correlation]);
+    if (category == Category::operation) {
       const auto number = number_of(args[Argument::sequence]);
-      if (!number || std::isnan(number->real)) return false;
-      if (number->real < kLargest) sequence = number->whole;
-      if (sequence && *sequence >= 0) forward = whole(args[Argument::forward_thread], -1);
+      if (number && number->real < kLargest && number->whole) sequence = *number->whole;
+      if (sequence >= 0) forward = whole_or(args[Argument::forward_thread], -1);
     }
   }
-  if (!device || !stream || !correlation || !sequence || !forward || !bytes) return false;
-  const auto narrow = [](int64_t number) { return std::abs(number) < (int64_t{1} << 31); };
-  if (!narrow(*device) || !narrow(*stream)) return false;
+  const bool path = (category == Category::module || category == Category::python) && has_bare_backslash(name);
   events.ts.push_back(ts->real);
   events.dur.push_back(dur->real);
   events.category.push_back(static_cast<uint8_t>(category));
-  events.name.push_back(name_row(name));
+  events.name.push_back(path ? names.row(unescaped_path(name)) : name_row(name));
   events.thread.push_back(thread);
-  events.device.push_back(static_cast<int32_t>(*device));
-  events.stream.push_back(static_cast<int32_t>(*stream));
-  events.correlation.push_back(*correlation);
-  events.sequence.push_back(*sequence);
-  events.forward_thread.push_back(*forward);
-  events.bytes.push_back(*bytes);
+  events.track.push_back(track);
+  events.device.push_back(device);
+  events.stream.push_back(stream);
+  events.correlation.push_back(correlation);
+  events.sequence.push_back(sequence);
+  events.forward_thread.push_back(forward);
+  events.bytes.push_back(bytes);
   events.detail.push_back(detail_row(event));
   return true;
 }
@@ -318,29 +381,24 @@ bool EventReader::take_flow(const Event& event) {
 
 bool EventReader::take_sync(const Event& event) {
   const Arguments& args = event.args;
-  const auto correlation = whole(args[Argument::correlation], 0);
-  if (!args.object || args[Argument::correlation].type == JsonType::none || !correlation) return false;
-  const auto waiting = known_stream(args[Argument::stream]);
+  const int64_t correlation = correlation_of(args[Argument::correlation]);
+  if (!args.object || args[Argument::correlation].type == JsonType::none) return false;
+  const int64_t waiting = place_or_none(args[Argument::stream]);
   const bool named = args[Argument::wait_on_stream].type != JsonType::none;
-  const auto awaited = named ? known_stream(args[Argument::wait_on_stream]) : waiting;
-  const auto record = known_stream(args[Argument::wait_on_record]);
-  const auto narrow = [](int64_t number) { return std::abs(number) < (int64_t{1} << 31); };
-  if (!waiting || !awaited || !record || !narrow(*waiting)) return false;
-  syncs.correlation.push_back(*correlation);
-  syncs.waiting.push_back(*waiting);
-  syncs.awaited.push_back(*awaited);
-  syncs.record.push_back(std::max<int64_t>(*record, 0));
+  syncs.correlation.push_back(correlation);
+  syncs.waiting.push_back(waiting);
+  syncs.awaited.push_back(named ? place_or_none(args[Argument::wait_on_stream]) : waiting);
+  syncs.record.push_back(correlation_of(args[Argument::wait_on_record]));
   return true;
 }
 
 bool EventReader::take_memory(const Event& event) {
   const auto ts = number_of(event.ts);
   const auto size = number_of(event.args[Argument::memory_bytes]);
-  const auto device_type = whole(event.args[Argument::device_type], 0);
-  if (!ts || !(std::abs(ts->real) < kLargest) || !size || !size->whole || !device_type) return false;
+  if (!ts || !(std::abs(ts->real) < kLargest) || !size || !size->whole) return false;
   memory.ts.push_back(ts->real);
   memory.size.push_back(*size->whole);
-  memory.device_type.push_back(*device_type);
+  memory.device_type.push_back(whole_or(event.args[Argument::device_type], 0));
   return true;
 }
 

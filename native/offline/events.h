@@ -26,12 +26,19 @@ struct Unfamiliar {
 };
 
 // Rows in the order of the file; times in microseconds of the file; -1 for what an event does not say, 0 for
-// correlation and bytes.
+// correlation and bytes. `track`: thread of device work whose process is not the number of its device, which is how
+// files that were put together tell the devices of their programs apart; -1 where it is.
 struct EventColumns {
   std::vector<double> ts, dur;
   std::vector<uint8_t> category;
-  std::vector<int32_t> name, thread, device, stream, detail;
-  std::vector<int64_t> correlation, sequence, forward_thread, bytes;
+  std::vector<int32_t> name, thread, track, detail;
+  std::vector<int64_t> device, stream, correlation, sequence, forward_thread, bytes;
+};
+
+// Events that could not be used, and how long they lasted as far as that could be read.
+struct Lost {
+  int64_t events = 0;
+  double dur = 0;
 };
 
 // Ends of arrows from forward operators to their backward ones.
@@ -85,9 +92,10 @@ class EventReader {
   std::vector<Unfamiliar> unfamiliar;
   Interner names;
   Interner details;       // members of `args` that tell of shapes, types, groups and grids, as JSON without its braces
-  int64_t malformed = 0;  // events that lack what they need
-  bool damaged = false;   // what is no JSON was stepped over
-  bool legacy = false;    // every range is called an operator, as torch 1.8 to 1.11 do
+  Lost malformed;        // lack what they need
+  Lost broken;           // are no JSON, and were stepped over
+  bool damaged = false;  // what is no JSON was stepped over, events or not
+  bool legacy = false;   // every range is called an operator, as torch 1.8 to 1.11 and its EventList do
 
  private:
   struct ThreadKey {
@@ -115,13 +123,19 @@ class EventReader {
   Category category_of(const JsonValue& value);
   Category category_named(std::string_view raw);
   Category category_of_unknown(const Event& event);
+  Category category_of_event_list(const Event& event) const;
+  // Steps over what is no JSON; false where the next event has not been read yet.
+  bool step_over(bool last);
   size_t next_event(size_t from) const noexcept;
+  void lose(Lost& lost, const Event& event) const;
+  int64_t correlation_of(const JsonValue& value);
 
   ReadOptions options_;
   std::string buffer_;
   size_t begin_ = 0;
-  bool seeking_ = false;  // behind damage, until the next event begins
-  Interner flow_ids_;
+  bool seeking_ = false;        // from damage on, until the next object begins
+  bool behind_damage_ = false;  // until an object is an event
+  Interner flow_ids_, correlation_ids_;
   std::unordered_map<ThreadKey, int32_t, ThreadHash> thread_rows_;
   std::string last_process_, last_tid_;  // of the last event, as in the file: most follow one of the same thread
   int32_t last_row_ = -1;

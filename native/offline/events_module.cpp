@@ -57,6 +57,7 @@ nb::dict events(EventReader& reader) {
   found["category"] = array(std::move(from.category));
   found["name"] = array(std::move(from.name));
   found["thread"] = array(std::move(from.thread));
+  found["track"] = array(std::move(from.track));
   found["device"] = array(std::move(from.device));
   found["stream"] = array(std::move(from.stream));
   found["correlation"] = array(std::move(from.correlation));
@@ -66,6 +67,9 @@ nb::dict events(EventReader& reader) {
   found["detail"] = array(std::move(from.detail));
   return found;
 }
+
+// (events, microseconds that they lasted).
+nb::tuple pair(const leadline::offline::Lost& lost) { return nb::make_tuple(lost.events, lost.dur); }
 
 nb::tuple flows(EventReader& reader) {
   auto& from = reader.flows;
@@ -199,7 +203,8 @@ NB_MODULE(_events, module) {
            })
       .def("names", [](const EventReader& reader) { return texts(reader.names); })
       .def("details", [](const EventReader& reader) { return text(joined(reader.details)); })
-      .def_ro("malformed", &EventReader::malformed)
+      .def_prop_ro("malformed", [](const EventReader& reader) { return pair(reader.malformed); })
+      .def_prop_ro("broken", [](const EventReader& reader) { return pair(reader.broken); })
       .def_ro("damaged", &EventReader::damaged)
       .def_ro("legacy", &EventReader::legacy);
 }

@@ -68,6 +68,9 @@ TEST_CASE("numbers at their limits") {
   CHECK(number("9007199254740993")->whole == 9007199254740993);
   CHECK(number("1e3")->whole == 1000);
   CHECK_FALSE(number("18446744073709551615")->whole.has_value());
+  CHECK(number("18446744073709551615")->bits == ~uint64_t{0});
+  CHECK(number("-1")->bits == ~uint64_t{0});
+  CHECK_FALSE(number("18446744073709551616")->bits.has_value());
   CHECK(number("1e999")->real == std::numeric_limits<double>::infinity());
   CHECK(number("1e-999")->real == 0.0);
   CHECK_FALSE(number_of({JsonType::text, "soon"}).has_value());

@@ -45,6 +45,44 @@ const char* stop_in(const char* at, const char* end) noexcept {
   return at;
 }
 
+bool escapes(char letter) noexcept { return letter != 0 && std::strchr("\"\\/bfnrt", letter) != nullptr; }
+
+// Letters of a scalar: those of numbers and of words such as N/A, -nan(ind) and 0x7f.
+bool in_word(char letter) noexcept {
+  return digit(letter) || (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+         (letter != 0 && std::strchr("+-._/#%()$@?<>*'~", letter) != nullptr);
+}
+
+bool ends_scalar(char letter) noexcept {
+  return letter == ',' || letter == '}' || letter == ']' || letter == ' ' || (letter >= '\t' && letter <= '\r');
+}
+
+// As JSON and Python's json have it.
+bool is_number(std::string_view word) noexcept {
+  if (word == "NaN") return true;
+  const char* at = word.data();
+  const char* const end = at + word.size();
+  const auto digits = [&] {
+    const char* const begin = at;
+    while (at != end && digit(*at)) ++at;
+    return at != begin;
+  };
+  if (at != end && *at == '-') ++at;
+  if (std::string_view(at, static_cast<size_t>(end - at)) == "Infinity") return true;
+  if (at != end && *at == '0') {
+    ++at;
+  } else if (!digits()) {
+    return false;
+  }
+  if (at != end && *at == '.' && (++at, !digits())) return false;
+  if (at != end && (*at == 'e' || *at == 'E')) {
+    ++at;
+    if (at != end && (*at == '+' || *at == '-')) ++at;
+    if (!digits()) return false;
+  }
+  return at == end;
+}
+
 }  // namespace
 
 Scan JsonScanner::text(std::string_view& raw) noexcept {
@@ -59,48 +97,32 @@ Scan JsonScanner::text(std::string_view& raw) noexcept {
     }
     if (++at_ == end_) return Scan::incomplete;
     if (*at_ == 'u') {
-      for (int place = 0; place < 4; ++place) {
-        if (++at_ == end_) return Scan::incomplete;
-        if (hex_digit(*at_) < 0) return Scan::damaged;
-      }
-    } else if (std::strchr("\"\\/bfnrt", *at_) == nullptr || *at_ == 0) {
-      return Scan::damaged;
+      if (end_ - at_ <= 4) return Scan::incomplete;
+      for (int place = 1; place <= 4; ++place) loose_ |= hex_digit(at_[place]) < 0;
+    } else {
+      loose_ |= !escapes(*at_);
     }
     ++at_;
   }
 }
 
-Scan JsonScanner::word(std::string_view expected) noexcept {
-  for (const char letter : expected) {
-    if (at_ == end_) return Scan::incomplete;
-    if (*at_ != letter) return Scan::damaged;
-    ++at_;
+// Whatever stands up to the next comma, bracket or space; what it is decides its form.
+Scan JsonScanner::scalar(JsonType& type) noexcept {
+  const char* const begin = at_;
+  while (at_ != end_ && in_word(*at_)) ++at_;
+  const std::string_view word(begin, static_cast<size_t>(at_ - begin));
+  if (word.size() > kLongestWord) return Scan::damaged;
+  if (at_ == end_) return Scan::incomplete;
+  if (word.empty() || !ends_scalar(*at_)) return Scan::damaged;
+  if (is_number(word)) {
+    type = JsonType::number;
+  } else if (word == "true" || word == "false" || word == "null") {
+    type = JsonType::constant;
+  } else {
+    type = JsonType::word;
+    loose_ = true;
   }
   return Scan::ok;
-}
-
-Scan JsonScanner::number() noexcept {
-  if (*at_ == '-' && ++at_ == end_) return Scan::incomplete;
-  if (*at_ == 'I') return word("Infinity");
-  if (!digit(*at_)) return Scan::damaged;
-  if (*at_ == '0') {
-    ++at_;
-  } else {
-    while (at_ != end_ && digit(*at_)) ++at_;
-  }
-  // digits must follow a point and an exponent; a number at the end of what was read may go on
-  if (at_ != end_ && *at_ == '.') {
-    ++at_;
-    if (at_ == end_ || !digit(*at_)) return here();
-    while (at_ != end_ && digit(*at_)) ++at_;
-  }
-  if (at_ != end_ && (*at_ == 'e' || *at_ == 'E')) {
-    ++at_;
-    if (at_ != end_ && (*at_ == '+' || *at_ == '-')) ++at_;
-    if (at_ == end_ || !digit(*at_)) return here();
-    while (at_ != end_ && digit(*at_)) ++at_;
-  }
-  return at_ == end_ ? Scan::incomplete : Scan::ok;
 }
 
 Scan JsonScanner::value(JsonValue& found) noexcept {
@@ -116,30 +138,8 @@ Scan JsonScanner::value(JsonValue& found) noexcept {
       found.type = *at_ == '{' ? JsonType::object : JsonType::array;
       scan = nested();
       break;
-    case 't':
-      found.type = JsonType::constant;
-      scan = word("true");
-      break;
-    case 'f':
-      found.type = JsonType::constant;
-      scan = word("false");
-      break;
-    case 'n':
-      found.type = JsonType::constant;
-      scan = word("null");
-      break;
-    case 'N':
-      found.type = JsonType::number;
-      scan = word("NaN");
-      break;
-    case 'I':
-      found.type = JsonType::number;
-      scan = word("Infinity");
-      break;
     default:
-      if (*at_ != '-' && !digit(*at_)) return Scan::damaged;
-      found.type = JsonType::number;
-      scan = number();
+      scan = scalar(found.type);
   }
   found.raw = {begin, static_cast<size_t>(at_ - begin)};
   return scan;
@@ -211,6 +211,15 @@ void append_utf8(std::string& target, uint32_t code) {
   }
 }
 
+// Whether the four letters from there on are the digits of \u.
+bool is_code(std::string_view raw, size_t at) noexcept {
+  if (raw.size() < at + 4) return false;
+  for (size_t place = 0; place < 4; ++place) {
+    if (hex_digit(raw[at + place]) < 0) return false;
+  }
+  return true;
+}
+
 uint32_t four_digits(std::string_view raw, size_t at) noexcept {
   uint32_t code = 0;
   for (size_t place = 0; place < 4; ++place) code = code << 4 | static_cast<uint32_t>(hex_digit(raw[at + place]));
@@ -245,12 +254,18 @@ std::string unescaped(std::string_view raw) {
       continue;
     }
     if (raw[++at] != 'u') {
+      if (!escapes(raw[at])) plain += '\\';
       plain += control(raw[at]);
+      continue;
+    }
+    if (!is_code(raw, at + 1)) {
+      plain += "\\u";
       continue;
     }
     uint32_t code = four_digits(raw, at + 1);
     at += 4;
-    if (code >= 0xD800 && code < 0xDC00 && raw.size() - at > 6 && raw[at + 1] == '\\' && raw[at + 2] == 'u') {
+    if (code >= 0xD800 && code < 0xDC00 && raw.size() - at > 6 && raw[at + 1] == '\\' && raw[at + 2] == 'u' &&
+        is_code(raw, at + 3)) {
       const uint32_t low = four_digits(raw, at + 3);
       if (low >= 0xDC00 && low < 0xE000) {
         code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
@@ -260,6 +275,24 @@ std::string unescaped(std::string_view raw) {
     append_utf8(plain, code >= 0xD800 && code < 0xE000 ? 0xFFFD : code);
   }
   return plain;
+}
+
+std::string unescaped_path(std::string_view raw) {
+  std::string plain;
+  plain.reserve(raw.size());
+  for (size_t at = 0; at < raw.size(); ++at) {
+    plain += raw[at];
+    if (raw[at] == '\\' && at + 1 < raw.size() && raw[at + 1] == '\\') ++at;
+  }
+  return plain;
+}
+
+bool has_bare_backslash(std::string_view raw) noexcept {
+  for (size_t at = raw.find('\\'); at != std::string_view::npos && at + 1 < raw.size(); at = raw.find('\\', at + 2)) {
+    const char next = raw[at + 1];
+    if (next == 'u' ? !is_code(raw, at + 2) : next != '"' && next != '\\' && next != '/') return true;
+  }
+  return false;
 }
 
 std::optional<Number> number_of(const JsonValue& value) {
@@ -273,7 +306,13 @@ std::optional<Number> number_of(const JsonValue& value) {
   if (const auto [last, error] = std::from_chars(begin, end, whole); error == std::errc() && last == end) {
     found.real = static_cast<double>(whole);
     if (whole > -kLargest && whole < kLargest) found.whole = whole;
+    found.bits = static_cast<uint64_t>(whole);
     return found;
+  }
+  if (uint64_t large = 0; raw.front() != '-') {
+    if (const auto [last, error] = std::from_chars(begin, end, large); error == std::errc() && last == end) {
+      found.bits = large;
+    }
   }
   const auto [last, error] = std::from_chars(begin, end, found.real);
   if (last != end) return std::nullopt;

@@ -6,6 +6,7 @@ Numbers that a file writes as text count, as in traces of 2021; whole numbers ar
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from typing import Any
@@ -64,25 +65,36 @@ def whole(value: Any) -> int:
     return found
 
 
-def loose(value: Any, largest: int = LARGEST) -> int:
-    """A number, or the first one in a text; 0 without any."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        found = whole(value)
-    else:
-        digits = re.search(r"-?[0-9]+", value) if isinstance(value, str) else None
-        found = int(digits.group()) if digits else 0
-    if abs(found) >= largest:
-        raise Lacking
-    return found
-
-
-def stream(args: dict[str, Any], key: str, absent: int) -> int:
-    if key not in args:
+def whole_or(value: Any, absent: int) -> int:
+    try:
+        return whole(value)
+    except Lacking:
         return absent
-    value = args[key]
-    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 2**32 - 1:
+
+
+def bits(value: Any) -> int | None:
+    """A whole number of 64 bits, with or without a sign, as one without."""
+    text = str(value)
+    if isinstance(value, bool | float) or not re.fullmatch(r"-?\d+", text, re.ASCII):
+        return None
+    return int(text) % 2**64 if -(2**63) <= int(text) < 2**64 else None
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def place(value: Any) -> int:
+    """A number of a device, a stream or a thread, or the first one in a text; -1 for what vendors write for none."""
+    if isinstance(value, str):
+        digits = re.search(r"-?[0-9]+", value)
+        return (int(digits.group()) if -(2**63) <= int(digits.group()) < 2**63 else -1) if digits else 0
+    if not is_number(value):
+        return 0
+    if bits(value) in (2**32 - 1, 2**64 - 1):
         return -1
-    return loose(value, 2**63)
+    known = bits(value)
+    return whole_or(value, -1 if known is None else known >> 1)
 
 
 class PlainReader:
@@ -95,6 +107,7 @@ class PlainReader:
         self.memory: list[tuple[Any, ...]] = []
         self.thread_names: dict[tuple[Any, int], str] = {}
         self.malformed = 0
+        self.numbers: dict[str, int] = {}
         self.legacy = False
 
     def read(self, events: list[Any]) -> PlainReader:
@@ -126,7 +139,7 @@ class PlainReader:
             at = real(event["ts"])
             if not abs(at) < LARGEST:
                 raise Lacking
-            self.memory.append((at, whole(args["Bytes"]), whole(args.get("Device Type", 0))))
+            self.memory.append((at, whole(args["Bytes"]), whole_or(args.get("Device Type"), 0)))
 
     @staticmethod
     def _args(event: dict[str, Any]) -> dict[str, Any]:
@@ -140,7 +153,40 @@ class PlainReader:
             if isinstance(value, bool) or not isinstance(value, str | int | float):
                 raise Lacking
         digits = isinstance(pid, str) and re.fullmatch("[0-9]+", pid)
-        return (whole(pid) if digits or not isinstance(pid, str) else text_of(pid)), loose(tid, 2**63)
+        if isinstance(pid, str) and not digits:
+            return text_of(pid), place(tid)
+        known = bits(pid)
+        return whole_or(pid, known >> 1) if known is not None else whole(pid), place(tid)
+
+    def _correlation(self, value: Any) -> int:
+        """A number of a launch; what is no such number stands for itself."""
+        if not is_number(value) and not isinstance(value, str):
+            return 0
+        try:
+            said = real(value)
+        except Lacking:
+            said = 0.0
+            known = None
+        else:
+            known = whole_or(value, LARGEST)
+        if bits(value) in (2**32 - 1, 2**64 - 1) or math.isnan(said) or value == "":
+            return 0
+        if known is not None and known < 2**61:
+            return max(known, 0)
+        return 2**61 + self.numbers.setdefault(json.dumps(value).strip('"'), len(self.numbers))
+
+    @staticmethod
+    def _of_event_list(event: dict[str, Any]) -> int:
+        """What an event without a category is, which torch's EventList writes."""
+        name = event.get("name")
+        if "cat" in event or event.get("pid") != "CPU functions" or not isinstance(name, str):
+            return KERNEL if "cat" not in event and event.get("pid") == "CUDA functions" else -1
+        for start, found in (("Memcpy ", COPY), ("Memset ", SET), ("void ", KERNEL), ("nn.Module: ", MODULE)):
+            if name.startswith(start):
+                return found
+        if "): " in name:
+            return MODULE
+        return CALL if name.startswith(("cuda", "hip", "cuLaunch", "cuMem")) else OPERATION
 
     @staticmethod
     def _unknown(name: Any, args: dict[str, Any]) -> int:
@@ -158,19 +204,20 @@ class PlainReader:
         lower = said.lower() if isinstance(said, str) else ""
         category = CALL if lower.endswith(("_runtime", "_driver")) else CATEGORIES.get(lower, -1)
         args = self._args(event)
+        if "cat" not in event:
+            category = self._of_event_list(event)
         if category < 0 and lower not in NOT_NEEDED:
             category = self._unknown(event.get("name"), args)
         if category < 0:
             return
-        self.legacy |= said == "Operator"
+        self.legacy |= said == "Operator" or "cat" not in event
         if category == SYNC:
-            correlation = whole(args["correlation"])
-            waiting = stream(args, "stream", -1)
-            awaited = stream(args, "wait_on_stream", waiting)
-            record = stream(args, "wait_on_cuda_event_record_corr_id", -1)
-            if abs(waiting) >= 2**31:
-                raise Lacking
-            self.syncs.append((correlation, waiting, awaited, max(record, 0)))
+            correlation = self._correlation(args["correlation"])
+            waiting = place(args["stream"]) if "stream" in args else -1
+            awaited = place(args["wait_on_stream"]) if "wait_on_stream" in args else waiting
+            self.syncs.append(
+                (correlation, waiting, awaited, self._correlation(args.get("wait_on_cuda_event_record_corr_id")))
+            )
             return
         name = event["name"]
         if not isinstance(name, str):
@@ -187,21 +234,21 @@ class PlainReader:
             return
         thread, device, row, correlation, sequence, forward, size = None, -1, -1, 0, -1, -1, 0
         if category in (KERNEL, COPY, SET):
-            device = loose(args["device"] if "device" in args else event.get("pid"))
-            row = loose(args["stream"] if "stream" in args else event.get("tid"))
-            size, correlation = whole(args.get("bytes", 0)), whole(args.get("correlation", 0))
-            if abs(device) >= 2**31 or abs(row) >= 2**31:
-                raise Lacking
+            device = max(place(args["device"] if "device" in args else event.get("pid")), 0)
+            device = device if "cat" in event else 0
+            row = place(args["stream"] if "stream" in args else event.get("tid"))
+            size = max(whole_or(args.get("bytes"), 0), 0)
+            correlation = self._correlation(args.get("correlation"))
         else:
             thread = self._thread(event)
             if category == CALL:
-                correlation = whole(args.get("correlation", 0))
+                correlation = self._correlation(args.get("correlation"))
             elif category == OPERATION and "Sequence number" in args:
-                number = real(args["Sequence number"])
-                if math.isnan(number) or number <= -LARGEST:
-                    raise Lacking
-                sequence = whole(args["Sequence number"]) if number < LARGEST else -1
-                forward = whole(args.get("Fwd thread id", -1)) if sequence >= 0 else -1
+                sequence = whole_or(args["Sequence number"], -1)
+                forward = whole_or(args.get("Fwd thread id"), -1) if sequence >= 0 else -1
+        if category in (MODULE, PYTHON) and re.search("[\b\f\n\r\t]", name):
+            # what Python's json escapes with one letter is taken for a path whose backslashes were not escaped
+            name = json.dumps(name, ensure_ascii=self.python)[1:-1].replace("\\\\", "\\")
         kept = {"Input Dims" if key == "Input dims" else key: value for key, value in args.items()
                 if key in DETAILS or key == "Input dims"}  # fmt: skip
         self.events.append(

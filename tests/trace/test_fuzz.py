@@ -55,7 +55,7 @@ def test_the_sample_itself_is_read_without_complaint(tmp_path: Path) -> None:
 def test_the_end_is_missing(tmp_path: Path) -> None:
     text = json.dumps(sample())
     (tmp_path / "cut.json").write_text(text[: len(text) // 2], encoding="utf-8")
-    assert warned(load(tmp_path / "cut.json"), "ends early or is damaged")
+    assert warned(load(tmp_path / "cut.json"), "ends inside the list of events")
 
 
 def test_correlations_are_missing(tmp_path: Path) -> None:

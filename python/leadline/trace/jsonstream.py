@@ -6,6 +6,7 @@ everything else and says so.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import re
@@ -19,6 +20,8 @@ PIECE_BYTES = 1 << 20
 COMPRESSION_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError)
 """What reading a gzip or a tar that was cut or changed raises; what came before it is used."""
 _HEAD_LIMIT_BYTES = 64 << 20
+_KNOWN_MEMBERS = ("distributedInfo", "deviceProperties", "computeProperties", "baseTimeNanoseconds", "traceName")
+"""Of the header, which are looked for where it is no JSON as a whole."""
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _LONGEST_KEY = 64  # the key and its bracket, however they are spaced
 
@@ -36,7 +39,7 @@ class Reader(Protocol):
 class TraceText:
     """The text of one trace: its header, whether it was complete, and its size in bytes, once `through` has returned.
 
-    `name`: of the file, for errors.
+    `name`: of the file, for errors. `damage`: what is wrong with the file, a sentence each.
     """
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
@@ -44,7 +47,9 @@ class TraceText:
         self._stream = stream
         self.header: dict[str, Any] = {}
         self.complete = True
+        self.damage: list[str] = []
         self.bytes_read = 0
+        self._ended = False
 
     def through(self, reader: Reader) -> None:
         """Read all of it.
@@ -56,19 +61,32 @@ class TraceText:
             data = self._read()
             if not data:
                 if not reader.feed(b"", True):
-                    self.complete = False
+                    self._damaged("the file ends inside the list of events; what stood behind is missing")
                 break
         self._trailer(reader.rest())
         self.complete &= not reader.damaged
 
+    def _damaged(self, sentence: str) -> None:
+        self.complete = False
+        self.damage.append(sentence)
+
     def _read(self) -> bytes:
-        try:
-            data = self._stream.read(PIECE_BYTES)
-        except COMPRESSION_DAMAGE:
-            self.complete = False
-            return b""
-        self.bytes_read += len(data)
-        return data
+        """The next piece; of a compressed file all that can be unpacked before it is cut off or changed, which a read
+        of the whole piece would lose."""
+        parts: list[bytes] = []
+        size = 0
+        while size < PIECE_BYTES and not self._ended:
+            try:
+                data = self._stream.read1(PIECE_BYTES - size)  # type: ignore[attr-defined]
+            except COMPRESSION_DAMAGE as error:
+                self._ended = True
+                self._damaged(f"the compressed data is cut off or damaged ({error}); what could be unpacked is used")
+                break
+            self._ended = not data
+            parts.append(data)
+            size += len(data)
+        self.bytes_read += size
+        return b"".join(parts)
 
     def _head(self) -> bytes:
         """Read up to the array of events; keeps what stands before it as header and returns what follows."""
@@ -98,7 +116,21 @@ class TraceText:
             self._told(b"{" + text)
 
     def _told(self, text: bytes) -> None:
+        plain = text.decode("utf-8-sig", errors="replace")
         try:
-            self.header.update(json.loads(text.decode("utf-8-sig", errors="replace")))
+            self.header.update(json.loads(plain, strict=False))
         except (ValueError, RecursionError):
-            self.complete = False
+            self._damaged("a part of the header is no JSON; of the rest rank, devices and date are used")
+            self.header.update(_members(plain))
+
+
+def _members(text: str) -> dict[str, Any]:
+    """The members of a header that count, each for itself, where it is no JSON as a whole."""
+    decoder = json.JSONDecoder(strict=False)
+    found = {}
+    for key in _KNOWN_MEMBERS:
+        at = re.search(rf'"{key}"\s*:\s*', text)
+        if at:
+            with contextlib.suppress(ValueError, RecursionError):
+                found[key] = decoder.raw_decode(text, at.end())[0]
+    return found

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.trace.jsonstream import TraceText
+from leadline.trace.launches import number_launches
 from leadline.trace.meaning import call_kind, settle
 from leadline.trace.source import Source
 from leadline.trace.tables import EVENT_COLUMNS, Device, Flow, Kind, Thread, Trace, TraceError
@@ -71,10 +72,9 @@ def _read(
 def _assemble(reader: Any, columns: dict[str, NDArray[Any]], text: TraceText, source: Source) -> Trace:
     ts, dur = columns.pop("ts"), columns.pop("dur")
     plausible, warnings = _plausible(ts, dur)
-    if not text.complete:
-        warnings.append("the file ends early or is damaged; only what could be read is used")
-    if reader.malformed:
-        warnings.append(f"{reader.malformed} events lack a field that they need; they are left out")
+    warnings += text.damage
+    warnings += _lost(reader.broken, "damaged")
+    warnings += _lost(reader.malformed, "without a field that they need")
     warnings += _unfamiliar(unfamiliar := reader.unfamiliar())
     if not plausible.any():
         raise TraceError(f"{source.name} holds no event with a usable time; record it again")
@@ -85,6 +85,10 @@ def _assemble(reader: Any, columns: dict[str, NDArray[Any]], text: TraceText, so
     duration = np.rint(np.maximum(dur[kept], 0) * 1000).astype(np.int64)
     order = np.lexsort((-duration, start))
     chosen = kept[order]
+    (columns["device"],) = _small(columns["device"])
+    number, waiting, awaited, record = reader.syncs()
+    columns["stream"], waiting, awaited = _small(columns["stream"], waiting, awaited)
+    track = columns.pop("track")[chosen]
     names: list[str] = reader.names()
     columns["kind"] = _kinds(columns.pop("category"), columns["name"], names)
     events: dict[str, NDArray[Any]] = {
@@ -94,14 +98,17 @@ def _assemble(reader: Any, columns: dict[str, NDArray[Any]], text: TraceText, so
     for column in ("node", "step"):  # a trace of others has neither
         events[column] = np.full(order.size, -1, dtype=EVENT_COLUMNS[column])
     events["kind"] = settle(events, names, categories_tell=not reader.legacy).astype(EVENT_COLUMNS["kind"])
-    has_sync_records = _add_synchronisations(events, *reader.syncs())
+    has_sync_records = _add_synchronisations(events, number, waiting, awaited, record)
     header = text.header
     distributed = _mapping(header.get("distributedInfo"))
+    threads = [Thread(0, process, tid, name) for process, tid, name in reader.threads()]
+    labels = [threads[row].process if row >= 0 else -1 for row in range(-1, len(threads))]
+    owner = number_launches(events, threads, [labels[row + 1] for row in track.tolist()] if (track >= 0).any() else [])
     return Trace(
         events=events,
         strings=names,
-        details=json.loads(reader.details()),
-        threads=[Thread(0, process, tid, name) for process, tid, name in reader.threads()],
+        details=json.loads(reader.details(), strict=False),
+        threads=threads,
         devices=_devices(header),
         flows=_flows(origin, *reader.flows()),
         rank=_whole(distributed.get("rank"), -1),
@@ -116,8 +123,18 @@ def _assemble(reader: Any, columns: dict[str, NDArray[Any]], text: TraceText, so
             "memory": _memory(origin, *reader.memory()),
             "distributed": distributed,
             "origin_us": origin,
+            "program": owner,
         },
     )
+
+
+def _lost(found: tuple[int, float], what: str) -> list[str]:
+    """What to say about events that are left out: how many, and how long they lasted as far as that can be read."""
+    count, dur_us = found
+    if not count:
+        return []
+    lasted = f"{dur_us / 1e3:.6g} ms in all" if dur_us > 0 else "how long cannot be read"
+    return [f"{count} {'event is' if count == 1 else 'events are'} {what} and left out ({lasted})"]
 
 
 def _kinds(category: NDArray[Any], name: NDArray[Any], names: list[str]) -> NDArray[Any]:
@@ -129,6 +146,17 @@ def _kinds(category: NDArray[Any], name: NDArray[Any], names: list[str]) -> NDAr
         kind_of_call[row] = call_kind(names[row])
     found[calls] = kind_of_call[name[calls]]
     return found
+
+
+def _small(*columns: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Numbers of devices or streams in 32 bits: those that do not fit, such as pointers, become the first free ones,
+    the same in all columns."""
+    numbers = np.concatenate(columns)
+    odd = (numbers >= 2**31) | (numbers < -1)
+    if odd.any():
+        known, place = np.unique(numbers[odd], return_inverse=True)
+        numbers[odd] = int(numbers[~odd].max(initial=0)) + 1 + np.arange(known.size)[place]
+    return np.split(numbers, np.cumsum([column.size for column in columns[:-1]]))
 
 
 def _plausible(ts: NDArray[np.float64], dur: NDArray[np.float64]) -> tuple[NDArray[np.bool_], list[str]]:
@@ -199,7 +227,9 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _whole(value: Any, default: int) -> int:
-    """A number of the header that fits into 64 bits, else the default."""
+    """A number of the header, which may stand there as text, that fits into 64 bits; else the default."""
+    if isinstance(value, str) and re.fullmatch(r"\s*-?\d{1,18}\s*", value):
+        return int(value)
     return int(value) if isinstance(value, int | float) and abs(value) < 2**62 else default
 
 

@@ -49,7 +49,9 @@ def with_spans(columns: Columns, scopes: Scopes) -> Columns:
     added: list[tuple[int, ...]] = []
     work = np.isin(columns["kind"], [int(kind) for kind in _WORK])
     has_modules = bool((columns["kind"] == Kind.MODULE).any())
-    has_phases = bool((columns["kind"] == Kind.PHASE).any())
+    # what was recorded of a phase anywhere in the process is all there is of it: a run of operators of a helper thread
+    # would count it once more
+    recorded = np.unique(columns["name"][columns["kind"] == Kind.PHASE])
     for thread in np.unique(columns["thread"][columns["thread"] >= 0]).tolist():
         mine = columns["thread"] == thread
         rows = np.flatnonzero(mine & work)
@@ -63,12 +65,10 @@ def with_spans(columns: Columns, scopes: Scopes) -> Columns:
             added += _runs(columns, rows, np.where(late, module, -1), Kind.MODULE, changes, scopes.name)
         else:
             added += _runs(columns, rows, module, Kind.MODULE, changes, scopes.name)
-        # a run may hold several phases of a name and the pauses between: recorded ones are better
-        recorded = np.unique(columns["name"][mine & (columns["kind"] == Kind.PHASE)] if has_phases else [])
         known = np.isin(scopes.name[np.maximum(phase, 0)], recorded)
-        # a phase is one stretch of time however many call paths it stands on, as `backward` does
+        # a phase is one stretch of time of a step however many call paths it stands on, as `backward` does
         named = np.where((phase >= 0) & ~known, scopes.name[np.maximum(phase, 0)], -1)
-        added += _runs(columns, rows, phase, Kind.PHASE, [], scopes.name, named)
+        added += _runs(columns, rows, phase, Kind.PHASE, [columns["step"][rows]], scopes.name, named)
     if not added:
         return columns
     table = dict(zip(_SPAN_COLUMNS, np.array(added, dtype=np.int64).T, strict=True))

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from leadline.profiles.builder import ProfileBuilder
 from leadline.schema import FrameKind
 from leadline.steps.names import phase_of
 from leadline.trace.importers.spans import NO_FRAME
+from leadline.trace.importers.standard_library import standard_files
 from leadline.trace.tables import Kind
 
 _PYTHON = re.compile(r"^(?P<file>.+)\((?P<line>\d{1,9})\): (?P<function>.+)$", re.DOTALL)
@@ -37,11 +37,14 @@ _PACKAGES = frozenset(
 """Top folders that are installed packages; any other may be the program's own."""
 
 
-def span_frame(builder: ProfileBuilder, kind: Kind, name: str, facts: str = "") -> int:
+def span_frame(
+    builder: ProfileBuilder, kind: Kind, name: str, facts: str = "", standard: frozenset[str] = frozenset()
+) -> int:
     """Frame of a span that is no module; NO_FRAME for built-in functions and the profiler itself, which our own paths
-    do not have either. `facts`: what `operator_facts` says."""
+    do not have either. `facts`: what `operator_facts` says; `standard`: what
+    `files_of_python` found."""
     if kind == Kind.PYTHON:
-        return _python_frame(builder, name)
+        return _python_frame(builder, name, standard)
     if kind == Kind.REGION:
         return _range_frame(builder, name)
     return builder.frame(FrameKind.OPERATOR if kind == Kind.OPERATOR else FrameKind.API, name, detail=facts)
@@ -82,22 +85,27 @@ def _range_frame(builder: ProfileBuilder, name: str) -> int:
     )
 
 
-def _python_frame(builder: ProfileBuilder, name: str) -> int:
+def _python_frame(builder: ProfileBuilder, name: str, standard: frozenset[str]) -> int:
     found = _PYTHON.match(name)
     if not found or _PROFILER.match(found["file"]):
         return NO_FRAME
     line = int(found["line"])
-    return builder.frame(
-        FrameKind.PYTHON, found["function"], file=_whole_path(found["file"]), line=line, first_line=line
-    )
+    file = _whole_path(found["file"].replace("\\", "/"), standard)
+    return builder.frame(FrameKind.PYTHON, found["function"], file=file, line=line, first_line=line)
 
 
-def _whole_path(file: str) -> str:
+def _whole_path(path: str, standard: frozenset[str]) -> str:
     """The file with the folder that says whose code it is, where the profiler took that off."""
-    path = file.replace("\\", "/")
-    top = path.partition("/")[0]
     if _WHOLE.match(path):
         return path
-    if top in _PACKAGES:
+    if path.partition("/")[0] in _PACKAGES:
         return f"site-packages/{path}"
-    return f"lib/python3/{path}" if top.removesuffix(".py") in sys.stdlib_module_names else path
+    return f"lib/python3/{path}" if path in standard else path
+
+
+def files_of_python(names: Iterable[str]) -> frozenset[str]:
+    """The files of Python's own library among those of these frames."""
+    told = (_PYTHON.match(name) for name in names)
+    return standard_files(
+        (found["file"].replace("\\", "/"), found["function"], int(found["line"])) for found in told if found
+    )

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from leadline.profiles.builder import ProfileBuilder
 from leadline.profiles.profile import Profile
 from leadline.profiles.tables import Tables
 from leadline.schema import FrameKind, LossKind, MetricKind
-from leadline.steps.names import is_loading
+from leadline.steps.names import is_loading, phase_of
 from leadline.steps.of_events import find_steps, main_thread
 from leadline.trace.allocator import History
 from leadline.trace.importers import frames
@@ -97,7 +98,7 @@ class Import:
             **tables.columns,
             "threads": self._thread_times(tables["threads"], threads, booked),
             "events": event_columns(
-                self.trace,
+                self._with_phases(),
                 np.flatnonzero(shown),
                 node,
                 self.forward_thread,
@@ -173,6 +174,7 @@ class Import:
         """Frame of every span; modules get theirs where they stand."""
         trace = self.trace
         known: dict[tuple[int, int, str], int] = {}
+        standard = frames.files_of_python(trace.strings)
         found: Rows = np.full(rows.size, NO_FRAME, dtype=np.int64)
         name, detail = trace.events["name"][rows].tolist(), trace.events["detail"][rows].tolist()
         for place in np.flatnonzero(kind != Kind.MODULE).tolist():
@@ -180,7 +182,7 @@ class Import:
             facts = frames.operator_facts(trace.details[more]) if more >= 0 and one == Kind.OPERATOR else ""
             key = (one, name[place], facts)
             if key not in known:
-                known[key] = frames.span_frame(self.builder, Kind(one), trace.strings[name[place]], facts)
+                known[key] = frames.span_frame(self.builder, Kind(one), trace.strings[name[place]], facts, standard)
             found[place] = known[key]
         return found
 
@@ -262,6 +264,13 @@ class Import:
             self.builder.add(int(node[row]), MetricKind.SYNC_TIME, int(booked.end_ns[place] - starts[place]))
 
     # ------------------------------------------------------------------ tables
+
+    def _with_phases(self) -> Trace:
+        """The trace as capture would have recorded it: ranges that are parts of a step are phases."""
+        events = self.trace.events
+        phase = np.array([phase_of(name) is not None for name in self.trace.strings], dtype=np.bool_)
+        kind = np.where((events["kind"] == Kind.REGION) & phase[events["name"]], Kind.PHASE, events["kind"])
+        return replace(self.trace, events={**events, "kind": kind.astype(events["kind"].dtype)})
 
     def _thread_times(self, table: Mapping[str, Any], threads: Mapping[int, int], booked: Booked) -> dict[str, Any]:
         """CPU time is what a thread had operators or calls open; the loop's thread also runs in between, unless another
