@@ -91,7 +91,7 @@ class EventReader {
   ThreadColumns threads;
   std::vector<Unfamiliar> unfamiliar;
   Interner names;
-  Interner details;       // members of `args` that tell of shapes, types, groups and grids, as JSON without its braces
+  Interner details;      // members of `args` that tell of shapes, types, groups and grids, as JSON without its braces
   Lost malformed;        // lack what they need
   Lost broken;           // are no JSON, and were stepped over
   bool damaged = false;  // what is no JSON was stepped over, events or not

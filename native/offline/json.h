@@ -1,6 +1,6 @@
 // A strict JSON scanner over text that comes in pieces: it tells what is damaged from what has not been read yet.
-// What Python's json takes is taken, NaN and Infinity and control characters in texts included. So is what other writers
-// leave behind: bare words such as N/A or nan, numbers that are not finished, backslashes that escape nothing.
+// What Python's json takes is taken, NaN and Infinity and control characters in texts included. So is what other
+// writers leave behind: bare words such as N/A or nan, numbers that are not finished, backslashes that escape nothing.
 #pragma once
 
 #include <cstdint>

@@ -9,6 +9,7 @@ counts as device work whose launch was not seen.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ _ROUNDING_NS = 10_000
 """By how much work may seem to begin before its launch: clocks of devices are matched with the host's to about that."""
 
 Rows = NDArray[np.int64]
-Events = dict[str, NDArray[np.generic]]
+Events = dict[str, NDArray[Any]]
 
 
 def number_launches(events: Events, threads: Sequence[Thread], labels: Sequence[int | str]) -> Rows:

@@ -58,8 +58,8 @@ Place = Callable[[int, Around, list[int]], int]
 
 @dataclass(frozen=True)
 class Booked:
-    """`node` and `end_ns` (cut to what is around by rounding at most) of every span; per thread the time in outermost operators, in data
-    loading outside of them, and in outermost timed spans of any kind."""
+    """`node` and `end_ns` of every span (cut to what is around it by rounding at most); per thread the time in
+    outermost operators, in data loading outside of them, and in outermost timed spans of any kind."""
 
     node: Rows
     end_ns: Rows
