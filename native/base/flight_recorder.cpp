@@ -80,7 +80,7 @@ char* FlightRecorder::opened() noexcept {
 }
 
 char* FlightRecorder::make() noexcept {
-  const int descriptor = ::open(path_, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int descriptor = ::open(path_, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (descriptor < 0) return nullptr;
   void* mapped = MAP_FAILED;
   // Blocks are taken now: a full disk would end the program by SIGBUS later.

@@ -14,7 +14,7 @@ constexpr std::size_t kPageBytes = 4096;
 
 class File {
  public:
-  File(const std::string& path, int flags) noexcept : fd_(open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
+  File(const std::string& path, int flags) noexcept : fd_(open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
   ~File() {
     if (fd_ >= 0) close(fd_);
   }

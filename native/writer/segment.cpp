@@ -25,7 +25,7 @@ namespace {
 class TemporaryFile {
  public:
   explicit TemporaryFile(std::string path) noexcept
-      : path_(std::move(path)), descriptor_(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {}
+      : path_(std::move(path)), descriptor_(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) {}
   ~TemporaryFile() {
     const bool made = descriptor_ >= 0 || closed_;
     close();

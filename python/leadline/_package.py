@@ -40,6 +40,8 @@ MARK_FILE = "file"
 MARK_MADE = "made"
 META_MEMBER = "meta.json"
 _COPY_BYTES = 1 << 20
+_MOST = 2**63 - 1
+"""What a number of meta.json may be; sums of damaged ones stop there."""
 _ID_LENGTH = 16
 _ID_LETTERS = frozenset("0123456789abcdef")
 
@@ -163,7 +165,7 @@ def sum_cost(records: Iterable[dict[str, Any]]) -> dict[str, Any]:
     for record in records:
         cost = record.get("cost") or {}
         for key in total:
-            total[key] += _integer(cost.get(key))
+            total[key] = min(total[key] + _integer(cost.get(key)), _MOST)
         wall_ns += _integer(record.get("wall_ns"))
     percent = 100.0 * total["callbacks_ns"] / wall_ns if wall_ns else None
     return {**total, "percent": percent}
@@ -263,7 +265,7 @@ def _is_last(segment: Path) -> bool:
     try:
         with zipfile.ZipFile(segment) as source:
             return source.read("processes.complete.npy")[-1:] == b"\x01"
-    except (OSError, KeyError, zipfile.BadZipFile):
+    except Exception:  # zipfile raises UnicodeError, struct.error, zlib.error and more for a damaged file
         return False
 
 

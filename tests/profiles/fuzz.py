@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import random
 import shutil
 import struct
@@ -19,6 +20,7 @@ import sys
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tests.fuzzing import Fuzzer, main
@@ -105,6 +107,85 @@ def change_meta(random: random.Random, members: Members) -> None:
     members["meta.json"] = bytes(text)
 
 
+_ODD = (
+    None,
+    True,
+    -1,
+    0,
+    2**63 - 1,
+    1.5,
+    "",
+    "x",
+    "\x1b[31m\u202e",
+    [],
+    [1],
+    ["a", None],
+    {},
+    {"a": 1},
+    {"": []},
+    [[]],
+    [{}],
+)
+
+
+def change_type(random: random.Random, members: Members) -> None:
+    """A value of meta.json, at any depth, becomes one of another type."""
+    try:
+        meta = json.loads(members["meta.json"])
+    except (KeyError, ValueError, RecursionError):
+        return
+    places: list[tuple[Any, Any]] = []
+
+    def look(value: Any) -> None:
+        inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for key, one in inside:
+            if key != "format":
+                places.append((value, key))
+                look(one)
+
+    look(meta)
+    for holder, key in random.sample(places, min(len(places), random.choice((1, 1, 2, 5)))):
+        holder[key] = random.choice(_ODD)
+    record = random.choice(meta["processes"]) if isinstance(meta.get("processes"), list) and meta["processes"] else meta
+    if isinstance(record, dict) and random.random() < 0.5:
+        record[random.choice(_KEYS)] = random.choice(_ODD)
+    else:
+        meta[random.choice(_KEYS)] = random.choice(_ODD)
+    members["meta.json"] = json.dumps(meta).encode()
+
+
+_KEYS = (
+    *(
+        "tools",
+        "passes",
+        "launch",
+        "sources",
+        "fold",
+        "findings",
+        "kernel",
+        "rolled",
+        "pid",
+        "rank",
+        "identity",
+        "hostname",
+    ),
+    *(
+        "loaders",
+        "observed",
+        "exit",
+        "program",
+        "host",
+        "available",
+        "dataflow",
+        "forked_from",
+        "clock",
+        "cost",
+        "asked",
+        "pruned",
+    ),
+)
+
+
 def change_bytes(random: random.Random, data: bytes) -> bytes:
     """The archive itself: bits, lengths in its directory, pieces cut, doubled or put in."""
     archive = bytearray(data)
@@ -134,8 +215,9 @@ def hostile_file(number: int, seed: int, good: Sequence[Members]) -> bytes:
     members = dict(chance.choice(good))
     if chance.random() < 0.8:
         for _ in range(chance.choice((1, 1, 1, 2, 3))):
-            weights = (8, 3, 2, 2)
-            chance.choices((change_value, change_column, change_members, change_meta), weights)[0](chance, members)
+            weights = (8, 3, 2, 2, 6)
+            changes = (change_value, change_column, change_members, change_meta, change_type)
+            chance.choices(changes, weights)[0](chance, members)
             if not members:
                 break
     data = packed(members, chance.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)))
@@ -167,7 +249,18 @@ def commands(path: Path, folder: Path) -> list[list[str]]:
     output = ["-o", str(folder / "out")]
     formats = [["report", str(path), "--format", name, *output] for name in ("text", "markdown", "json", "html")]
     exports = [["export", str(path), "--format", one.name, *output] for one in EXPORTERS]
-    return [*formats, *exports, ["whatif", str(path), *output]]
+    answers = [
+        *(["analyze", str(path), "--format", name, *output] for name in ("text", "json", "sarif")),
+        *(["summary", str(path), *output], ["summary", str(path), "--json", *output]),
+        *(["diff", str(path), str(path), *output], ["query", str(path), "operator:*", *output]),
+        *(["redact", str(path), *output], ["merge", str(path), *output], ["info", str(path)]),
+        *(
+            ["timeline", str(path), *output],
+            ["stats", str(path), *output],
+            ["report", str(path), "--tool", "all", *output],
+        ),
+    ]
+    return [*formats, *exports, *answers, ["whatif", str(path), *output]]
 
 
 def use_by_command(number: int, path: Path, folder: Path, opens: bool) -> None:
@@ -182,7 +275,14 @@ def use_by_command(number: int, path: Path, folder: Path, opens: bool) -> None:
         code = run_command(chosen)
     # A profile may have no window that a what-if question could be asked of: then it is refused like a bad file.
     refused = code == 2 and len(said.getvalue().splitlines()) == 1
-    windowed = chosen[0] == "whatif" or any(one.name in chosen for one in EXPORTERS if one.holds is What.WINDOW)
+    asked = ("whatif", "timeline", "stats", "merge", "diff")
+    windowed = (
+        chosen[0] in asked
+        or "--tool" in chosen
+        or any(one.name in chosen for one in EXPORTERS if one.holds is What.WINDOW)
+    )
+    if chosen[0] == "merge" and code == 0:
+        return  # which reads no events, where the damage may be
     assert refused if not opens else code == 0 or (refused and windowed), f"{chosen}: {code}, {said.getvalue()}"
 
 

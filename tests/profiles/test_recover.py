@@ -273,3 +273,42 @@ def test_finish_fails_with_one_sentence(part: Path) -> None:
     leave(part, 11)
     done = finish(part, part / "missing" / "out.leadline")
     assert (done.returncode, done.stderr.startswith("Cannot write")) == (2, True)
+
+
+def test_a_damaged_byte_costs_its_own_process_only(tmp_path: Path) -> None:
+    """Any byte of one segment, among them those of the table of contents that zipfile decodes as text."""
+    part = tmp_path / "a.leadline.part"
+    for pid in (10, 20, 30):
+        leave(part, pid)
+    segment = part / "20-20000.segment"
+    whole = segment.read_bytes()
+    directory = whole.rfind(b"PK\x01\x02", 0, whole.find(b"PK\x01\x02") + 5)
+    places = [*range(directory, directory + 120), *range(0, len(whole), 997), *range(len(whole) - 22, len(whole))]
+    for place in places:
+        for value in (0xFF, 0x80, 0):
+            damaged = bytearray(whole)
+            damaged[place] = value
+            segment.write_bytes(damaged)
+            found = recover_part(part)
+            assert {10, 30} <= {one.pid for one in found.profile.processes}
+            assert found.complete + found.partial + found.missing == 3
+
+
+def test_what_a_run_leaves_is_readable_by_its_owner_only(tmp_path: Path) -> None:
+    code = (
+        "import os, leadline\n"
+        "with leadline.profile('out.leadline'):\n"
+        "    leadline.region('a').__enter__()\n"
+        "    for folder, _, files in os.walk('out.leadline.part'):\n"
+        "        for name in ('.', *files):\n"
+        "            print(oct(os.stat(os.path.join(folder, name)).st_mode & 0o777))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"import os; os.umask(0)\n{code}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    folders = [line for line in done.stdout.splitlines() if line == "0o700"]
+    assert len(folders) >= 2, done.stdout + done.stderr

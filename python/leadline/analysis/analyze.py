@@ -15,6 +15,7 @@ from leadline.analysis.rules import RULES, Rule, RuleError, find, from_file, ins
 from leadline.analysis.rules.vendor import in_words_of
 from leadline.analysis.simulated import Simulated
 from leadline.profiles import Profile
+from leadline.profiles.archive import printable
 
 _RANK = {Severity.WARNING: 0, Severity.INFO: 1}
 
@@ -30,23 +31,22 @@ def analyze(
 
     `rules`: names of rules to ask only these, and `.py` files that bring more; without a name all are asked.
     `settings`: `RULE.OPTION` to a value as on the command line. `simulate`: use the trace window for gains.
-    Raises RuleError for a name, option or file that makes no sense. A rule of others that raises is in `failed`.
+    Raises RuleError for a name, option or file that makes no sense. A rule that raises is in `failed`.
     """
     chosen, failed = choose(rules)
     values = _settings(chosen, settings or {})
     case = Case(profile)
     found: list[tuple[Rule, Finding]] = []
     silent: list[NotApplicable] = []
-    own = {id(rule) for rule in RULES}
+    own = {id(rule) for rule in RULES}  # of which a failure is a fault of Leadline
     for rule in chosen:
         try:
             found += [(rule, one) for one in rule.check(case, values[rule.name])]
         except CannotTell as reason:
             silent.append(NotApplicable(rule.name, str(reason)))
         except Exception as error:
-            if id(rule) in own:
-                raise
-            failed.append(Failed(rule.name, f"{type(error).__name__}: {error}"))
+            what = printable(f"{type(error).__name__}: {error}", 300)
+            failed.append(Failed(rule.name, f"{what}; please report it" if id(rule) in own else what))
     simulated = Simulated(profile) if simulate else None
     made = [one if simulated is None else simulated.better(one) for one in _without_repeats(found)]
     made = [in_words_of(profile.devices, _with_package(case, one)) for one in made]

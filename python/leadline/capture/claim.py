@@ -209,7 +209,9 @@ def _make(output: Path, argv: Sequence[str], options: Options, started_by: Start
         flush_interval_s=options.flush_interval_s,
     )
     try:
-        part.folder.mkdir(parents=True)
+        # what a program does is its owner's affair
+        temporary.mkdir(mode=0o700)
+        part.folder.mkdir(mode=0o700, parents=True)
         part.write_session(record)
         part.root(ProcessIdentity.here()).touch()
         temporary.rename(part_path(output))

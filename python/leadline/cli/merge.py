@@ -49,6 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.distributed.engines import SchedulerError, engine_for
     from leadline.distributed.merge import merge_files
     from leadline.profiles import ProfileFileError
+    from leadline.profiles.archive import printable
 
     _check_not_a_rank(arguments.output, arguments.files)
     try:
@@ -64,6 +65,10 @@ def run(arguments: argparse.Namespace) -> int:
         )
     except (ProfileFileError, SchedulerError) as error:
         raise CommandError(str(error)) from error
+    except (LookupError, StopIteration, ArithmeticError, TypeError, ValueError) as error:
+        # each file is whole by itself; what they say of their ranks, processes and frames makes no sense together
+        what = printable(f"{type(error).__name__}: {error}", 100)
+        raise CommandError(f"The files cannot be merged: what they say contradicts itself ({what}).") from error
     write_file(merged.profile, arguments.output, force=arguments.force)
     for sentences, what in ((merged.left_out, "left out"), (merged.passed_over, "passed over")):
         for sentence in sentences[:_MOST_SHOWN]:

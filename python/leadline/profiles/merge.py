@@ -106,7 +106,7 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
     records = sorted((_with_host(record, meta) for meta in metas for record in meta["processes"]), key=_order_of_record)
     began_ns = metas[0]["started_at_ns"]
     together = {
-        "wall_ns": max(meta["started_at_ns"] + meta["wall_ns"] for meta in metas) - began_ns,
+        "wall_ns": min(max(meta["started_at_ns"] + meta["wall_ns"] for meta in metas) - began_ns, _MOST_NS),
         "processes": records,
         "cost": sum_cost(records),
         "complete": all(meta["complete"] for meta in metas),
@@ -114,6 +114,7 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
     return on_one_clock(Profile(tables, {**metas[0], **together}))
 
 
+_MOST_NS = 2**63 - 1
 _COMPOSED = ("wall_ns", "processes", "cost", "complete")
 
 

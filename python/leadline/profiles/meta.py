@@ -33,6 +33,27 @@ _NUMBERS = {
 }
 """Values of these objects that are numbers or null."""
 
+_FILE: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("fold", "findings", "kernel", "rolled", "pruned", "exit"), dict),
+    **dict.fromkeys(("session", "drawn"), str),
+}
+_PROCESS: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("pid", "parent_pid", "rank", "local_rank", "ended_at_ns", "forked_from"), int),
+    **dict.fromkeys(("session", "identity", "parent_identity", "boot_id", "hostname"), str),
+    **dict.fromkeys(("not_measured", "not_written", "python_frames"), str),
+    **dict.fromkeys(("sources", "launch", "dataflow", "exit", "kernel"), dict),
+    **dict.fromkeys(("tools", "passes", "loaders"), list),
+}
+_PROGRAM: dict[str, type | tuple[type, ...]] = {
+    "argv": list,
+    **dict.fromkeys(("python", "implementation", "executable", "cwd"), str),
+}
+_HOST: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("hostname", "system", "machine", "boot_id", "kernel"), str),
+    "cpus": int,
+}
+"""Types of further keys, of which a value of another type is left out: it costs what it would have said."""
+
 
 class MetaError(ValueError):
     """The message completes "its part meta.json ..."."""
@@ -62,8 +83,28 @@ def complete_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(record, dict):
             raise MetaError("has a process that is not a JSON object")
         _check_types("processes.", {name: value for name, value in record.items() if value is not None})
-    whole["processes"] = [_with_usable_clock(record) for record in whole["processes"]]
-    return _with_usable_clock(whole)
+    whole["processes"] = [_usable(_with_usable_clock(record), _PROCESS) for record in whole["processes"]]
+    return _usable(_with_usable_clock(whole), _FILE)
+
+
+def _usable(values: dict[str, Any], types: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
+    """Without values that no reader could use, in `program` and `host` too."""
+    kept = {name: value for name, value in values.items() if name not in types or _fits(value, types[name])}
+    for name, inner in (("program", _PROGRAM), ("host", _HOST)):
+        if isinstance(kept.get(name), dict) and inner is not types:
+            kept[name] = _usable(kept[name], inner)
+    if isinstance(argv := kept.get("argv"), list):
+        kept["argv"] = [word for word in argv if isinstance(word, str)]
+    if isinstance(tools := kept.get("tools"), list):
+        kept["tools"] = [one for one in tools if isinstance(one, dict) and isinstance(one.get("tool", ""), str)]
+    if isinstance(available := kept.get("available"), dict):
+        kept["available"] = {name: status for name, status in available.items() if isinstance(status, dict)}
+    return kept
+
+
+def _fits(value: Any, kind: type | tuple[type, ...]) -> bool:
+    """Whether a value is of that type; a truth value is no number."""
+    return value is None or (isinstance(value, kind) and not (kind is int and isinstance(value, bool)))
 
 
 def _with_usable_clock(values: dict[str, Any]) -> dict[str, Any]:

@@ -93,6 +93,11 @@ def recover_part(
             absent.append(_only_the_loss(process, str(error)))
             without.add(process.stem)
             continue
+        except Exception as error:  # whatever a damaged byte does, it costs this process only
+            reasons.append(f"The segment of process {process.stem} cannot be read ({type(error).__name__}).")
+            absent.append(_only_the_loss(process, reasons[-1]))
+            without.add(process.stem)
+            continue
         complete += process.complete
         tables = _with_completeness(tables, process, process.stem in running)
         by_itself = process.record.get("complete") is True  # a launcher ends the ranks that one takes with it

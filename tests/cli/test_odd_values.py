@@ -1,0 +1,109 @@
+"""A consistent file with odd values costs one finding, never all; a fault of ours is one sentence."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leadline.analysis.analyze import analyze
+from leadline.analysis.rules.hotspot import Hotspot
+from leadline.cli.main import main
+from leadline.profiles import open_profile, write_profile
+from leadline.profiles.build import build
+from leadline.profiles.profile import Profile
+from leadline.report.html import findings_of
+from leadline.report.summary import all_findings
+
+CASES = Path(__file__).resolve().parents[3] / "shared" / "cases" / "attack"
+DRAWN = """
+process train.py | pid=7
+  thread MainThread | tid=7 wall_ns=9000 operator_ns=5000
+    python main @ /a/train.py:3
+      operator aten::mm | time=5000 call_time=5000
+"""
+ODD: tuple[Any, ...] = (None, True, -1, 2**63 - 1, 1.5, "x", "", [], [[1]], ["a", None], {}, {"a": 1}, [{}])
+OF_FILE = ("fold", "findings", "kernel", "rolled", "pruned", "exit", "session", "observed", "drawn")
+OF_PROCESS = ("pid", "parent_pid", "rank", "local_rank", "identity", "parent_identity", "hostname", "boot_id", "tools", "passes",
+              "loaders", "launch", "sources", "dataflow", "exit", "forked_from", "available", "not_measured")  # fmt: skip
+VERBS = ("report", "report --format json", "report --format html", "report --tool all", "analyze", "analyze --format json", "summary",
+         "info", "merge", "redact", "diff", "query")  # fmt: skip
+
+
+def asked(verb: str, path: Path) -> list[str]:
+    word, *rest = verb.split()
+    more = {"diff": [str(path)], "query": ["operator:*"]}.get(word, [])
+    output = [] if word == "info" else ["-o", str(path.with_name("out"))]
+    return [word, str(path), *more, *rest, *output]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_values_of_any_type_end_no_verb(verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    drawn = build(DRAWN)
+    path = tmp_path / "odd.leadline"
+    odd = itertools.cycle(ODD)
+    for number, name in enumerate((*OF_FILE, *OF_PROCESS)):
+        for _ in range(2):  # each key meets two of them, other ones for each verb
+            value = next(odd)
+            record = {"pid": 7, **({name: value} if name in OF_PROCESS else {})}
+            write_profile(path, Profile(drawn.tables, {**drawn.meta, name: value, "processes": [record]}))
+            path.with_name("out").unlink(missing_ok=True)
+            code = main(asked(verb, path))
+            said = capsys.readouterr().err
+            assert code in (0, 2), f"{name}={value!r}: {said}"
+            assert code == 0 or said.count("\n") == 1
+        next(itertools.islice(odd, number % 2, None), None)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.untrue(reason="the cases contradict themselves")
+@pytest.mark.parametrize("case", ["c26", "c64"])
+def test_cases_of_odd_values(case: str, verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if not (CASES / f"{case}.leadline").is_file():
+        pytest.skip("the cases are not beside the repository (../shared/cases)")
+    path = tmp_path / "in.leadline"
+    path.write_bytes((CASES / f"{case}.leadline").read_bytes())
+    code = main(asked(verb, path))
+    said = capsys.readouterr().err
+    assert code in (0, 2) and (code == 0 or said.count("\n") == 1)
+
+
+def test_a_rule_of_ours_that_fails_costs_its_finding_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "in.leadline"
+    write_profile(path, build(DRAWN))
+    profile = open_profile(path)
+    others = {one.rule for one in analyze(profile).not_applicable}
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("by\x1b[31m nothing")
+
+    monkeypatch.setattr(Hotspot, "check", broken)
+    found = analyze(profile)
+    assert [one.rule for one in found.failed] == ["hotspot"] and "please report" in found.failed[0].error
+    assert {one.rule for one in found.not_applicable} >= others - {"hotspot"}
+    assert findings_of(profile) is not None and all_findings(profile) is not None
+    assert main(["analyze", str(path)]) == 0
+    said = capsys.readouterr().err
+    assert "hotspot failed: ZeroDivisionError" in said and "\x1b" not in said
+
+
+def test_a_fault_of_ours_is_one_sentence_and_its_traceback_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "in.leadline"
+    write_profile(path, build(DRAWN))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def broken(*_: object, **__: object) -> None:
+        raise RecursionError("too\ndeep \x1b[31m")
+
+    monkeypatch.setattr("leadline.report.build_report", broken)
+    assert main(["report", str(path)]) == 70
+    said = capsys.readouterr().err
+    kept = next(tmp_path.glob("leadline-fault-*"))
+    assert said.count("\n") == 1 and str(kept) in said and "\x1b" not in said
+    assert "RecursionError" in kept.read_text() and kept.stat().st_mode & 0o077 == 0
