@@ -6,7 +6,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -133,6 +137,39 @@ void* find_function(const char* symbol, void* replacement) {
   return nullptr;
 }
 
+// Which memory may be written to, as the kernel says when it is asked first.
+class WritablePages {
+ public:
+  bool writable(const void* address) {
+    if (!read_) read();
+    const auto after = std::upper_bound(ranges_.begin(), ranges_.end(), address, [](const void* at, const Range& one) {
+      return reinterpret_cast<std::uintptr_t>(at) < one.begin;
+    });
+    return after != ranges_.begin() && std::prev(after)->contains(address);
+  }
+
+ private:
+  void read() {
+    read_ = true;
+    FILE* const maps = std::fopen("/proc/self/maps", "re");
+    if (maps == nullptr) return;
+    char line[512];
+    bool begins = true;  // long lines come in pieces
+    while (std::fgets(line, sizeof line, maps) != nullptr) {
+      Range range;
+      char write = '-';
+      if (begins && std::sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*c%c", &range.begin, &range.end, &write) == 3 &&
+          write == 'w')
+        ranges_.push_back(range);
+      begins = std::strchr(line, '\n') != nullptr;
+    }
+    std::fclose(maps);
+  }
+
+  std::vector<Range> ranges_;  // ascending
+  bool read_ = false;
+};
+
 // Calls f(dl_phdr_info) for each library, under the loader's lock: none can be unloaded meanwhile.
 template <class F>
 void for_each_library(const F& f) {
@@ -150,6 +187,7 @@ GotPatch GotPatch::install(const char* symbol, void* replacement,
                            const std::function<bool(std::string_view path)>& wanted, const Entries& only) {
   GotPatch patch;
   patch.replacement_ = replacement;
+  WritablePages pages;
   const auto patch_library = [&](const dl_phdr_info& info) {
     try {
       if (!wanted(info.dlpi_name != nullptr ? info.dlpi_name : "")) return;
@@ -169,6 +207,13 @@ GotPatch GotPatch::install(const char* symbol, void* replacement,
             if (!only.unbound || type != kJumpSlot || !image->mapped.contains(previous)) continue;
           }
           const Slot slot{entry, previous, image->base, image->relro.contains(entry)};
+          // Another thread is loading this library: the loader will add to an offset that stands here, and it writes
+          // into these pages until it makes them read-only.
+          if (reinterpret_cast<std::uintptr_t>(previous) < image->mapped.end - image->mapped.begin ||
+              (slot.read_only && pages.writable(entry))) {
+            ++patch.loading_;
+            continue;
+          }
           patch.slots_.push_back(slot);
           if (!write_entry(entry, replacement, slot.read_only)) {
             patch.slots_.pop_back();
@@ -212,7 +257,8 @@ GotPatch::GotPatch(GotPatch&& other) noexcept
     : slots_(std::exchange(other.slots_, {})),
       replacement_(other.replacement_),
       original_(other.original_),
-      failed_(other.failed_) {}
+      failed_(other.failed_),
+      loading_(other.loading_) {}
 
 GotPatch& GotPatch::operator=(GotPatch&& other) noexcept {
   if (this != &other) {
@@ -221,6 +267,7 @@ GotPatch& GotPatch::operator=(GotPatch&& other) noexcept {
     replacement_ = other.replacement_;
     original_ = other.original_;
     failed_ = other.failed_;
+    loading_ = other.loading_;
   }
   return *this;
 }

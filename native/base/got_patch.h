@@ -44,6 +44,8 @@ class GotPatch {
   void* original() const noexcept { return original_; }
   std::size_t replaced() const noexcept { return slots_.size(); }
   std::size_t failed() const noexcept { return failed_; }
+  // Entries that were left alone since another thread is loading their library right now.
+  std::size_t loading() const noexcept { return loading_; }
 
  private:
   struct Slot {
@@ -56,6 +58,7 @@ class GotPatch {
   void* replacement_ = nullptr;
   void* original_ = nullptr;
   std::size_t failed_ = 0;
+  std::size_t loading_ = 0;
 };
 
 }  // namespace leadline

@@ -90,7 +90,7 @@ void Threads::meet(pid_t tid, bool new_born) {
   }
   thread->wait = {};
   if (with_waits_ && !paused_) Waits::begin(*thread);
-  if (!arm(*thread)) refused_ = true;
+  if (has_signal_stack(tid) && !arm(*thread)) refused_ = true;
 }
 
 void Threads::look_at(SampledThread& thread) {
@@ -101,6 +101,8 @@ void Threads::look_at(SampledThread& thread) {
   if (ran_ns < 0 || paused_) return;
   thread.ran_ns = ran_ns;
   const int64_t waiting_ns = ran_ns - thread.accounted_ns.load(std::memory_order_relaxed);
+  if (!thread.has_timer && has_signal_stack(thread.tid.load(std::memory_order_relaxed)) && arm(thread))
+    thread.deaf = false;
   if (!thread.deaf) {
     if (static_cast<double>(waiting_ns) * hz_ < static_cast<double>(kDeafIntervals) * 1e9) return;
     // The handler blocks the signal too while it runs, so once is not enough.
@@ -114,8 +116,10 @@ void Threads::look_at(SampledThread& thread) {
     const std::string sentence =
         "The thread " + thread.name +
         (thread.has_timer ? " blocks all signals, so what it ran is booked at the thread itself."
-                          : " could not be given a timer, so what it ran is booked at the "
-                            "thread itself.");
+         : has_signal_stack(thread.tid.load(std::memory_order_relaxed))
+             ? " could not be given a timer, so what it ran is booked at the thread itself."
+             : " began before measuring and can not be interrupted safely, so what it ran is booked at the thread "
+               "itself.");
     losses().count(LossKind::kSamplesMissing, 1, sentence);
   }
   if (waiting_ns > 0) {
@@ -179,7 +183,7 @@ void Threads::arm_anew() noexcept {
   for (SampledThread* thread : all_) {
     if (thread->tid.load(std::memory_order_relaxed) == 0) continue;
     disarm(*thread);
-    if (signal_ != 0) arm(*thread);
+    if (signal_ != 0 && has_signal_stack(thread->tid.load(std::memory_order_relaxed))) arm(*thread);
   }
 }
 

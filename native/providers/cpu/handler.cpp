@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/losses.h"
 #include "monitor/this_thread.h"
+#include "providers/cpu/signal_stacks.h"
 
 namespace leadline::cpu {
 namespace {
@@ -223,8 +224,10 @@ void on_timer(int, siginfo_t* info, void* context) {
   SampledThread* const thread = info->si_code == SI_TIMER ? ours(info->si_value.sival_ptr) : nullptr;
   if (thread == nullptr) return;  // somebody else's, who has no handler
   const int saved_errno = errno;
-  if (thread->tid.load(std::memory_order_acquire) == own_tid())
+  if (thread->tid.load(std::memory_order_acquire) == own_tid()) {
+    put_signal_stack_back(&static_cast<ucontext_t*>(context)->uc_stack);
     sample(*thread, context, thread->on_time_ns.load(std::memory_order_relaxed));
+  }
   errno = saved_errno;
 }
 

@@ -60,6 +60,7 @@ bool Threads::start(double hz, double wait_hz, std::string* why) {
   wait_interval_ns_ = with_waits_ ? static_cast<int64_t>(1e9 / wait_hz) : 0;
   look_at_ns_ = 0;
   if (with_waits_) interval_ = std::min(interval_, std::chrono::microseconds(static_cast<int64_t>(1e6 / wait_hz)));
+  stacks_.open();
   {
     const std::lock_guard lock(booker_.lock());
     first_listing_ = true;
@@ -100,6 +101,7 @@ void Threads::stop() noexcept {
   }
   count_unseen(process_ns);
   set_sampling(false);
+  stacks_.close();
 }
 
 // What threads without samples ran before the first listing that meets them, or after the last, is in no figure.
@@ -163,6 +165,7 @@ void Threads::forget() noexcept {
     thread->task_clock.forget();
   }
   waiting_samples().store(0);
+  stacks_.abandon();
   abandon(all_);
   abandon(own_);
   abandon(waking_);
@@ -273,6 +276,9 @@ void Threads::list() {
   for (SampledThread* thread : all_) {
     if (thread->tid.load(std::memory_order_relaxed) != 0 && !thread->seen) part(*thread);
   }
+  stacks_.look(std::any_of(all_.begin(), all_.end(), [](const SampledThread* one) {
+    return one->tid.load(std::memory_order_relaxed) != 0 && !has_signal_stack(one->tid.load(std::memory_order_relaxed));
+  }));
   first_listing_ = false;
 }
 
@@ -293,6 +299,7 @@ void Threads::look_at_own() noexcept {
 
 void Threads::meet_own() {
   const pid_t tid = own_tid();
+  take_signal_stack();
   const std::lock_guard lock(booker_.lock());
   if (!running_) return;
   SampledThread* thread = known(tid);

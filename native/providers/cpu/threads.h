@@ -15,6 +15,7 @@
 
 #include "providers/cpu/booker.h"
 #include "providers/cpu/sampled_thread.h"
+#include "providers/cpu/signal_stacks.h"
 #include "providers/cpu/waits.h"
 
 namespace leadline::cpu {
@@ -76,6 +77,7 @@ class Threads {
 
   Booker& booker_;
   Waits waits_;
+  SignalStacks stacks_;
   bool with_waits_ = false;
   int64_t wait_interval_ns_ = 0;
   int64_t look_at_ns_ = 0;                // when waiting threads are looked at next
