@@ -154,6 +154,7 @@ def build_meta(part: Part) -> dict[str, Any]:
         "processes": records,
         "exit": part.session.get("exit"),
         **({"observed": observed} if (observed := part.session.get("observed")) else {}),
+        **({"growth": growth} if (growth := part.session.get("growth")) else {}),
         "complete": bool(part.processes) and all(process.complete for process in part.processes),
     }
 

@@ -111,11 +111,11 @@ class PartDirectory:
         """Replace `session.json`; raises OSError."""
         write_json(self.folder / SESSION_FILE, record.to_json())
 
-    def note_observed(self, observed: list[dict[str, Any]]) -> None:
+    def note_observed(self, observed: list[dict[str, Any]], growth: list[dict[str, Any]]) -> None:
         """Note in `session.json` what was seen of the program's processes from outside. Raises OSError."""
         record = self.session()
-        if record is not None and observed:
-            self.write_session(replace(record, observed=observed))
+        if record is not None and (observed or growth):
+            self.write_session(replace(record, observed=observed, growth=growth))
 
     def end_session(self, exit_status: dict[str, Any] | None) -> None:
         """Note in `session.json` when the program ended and how; from now on nobody can join. Raises OSError."""

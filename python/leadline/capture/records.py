@@ -41,6 +41,8 @@ class SessionRecord:
     exit: dict[str, Any] | None = None
     observed: list[dict[str, Any]] = field(default_factory=list)
     """What the supervisor saw of the program's processes from outside (see observe.py)."""
+    growth: list[dict[str, Any]] = field(default_factory=list)
+    """Paths of the process that did most, in the early, middle and late part of the run (see snapshots.py)."""
 
     def to_json(self) -> dict[str, Any]:
         """For `write_json`."""

@@ -10,8 +10,9 @@ import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from leadline._package import SEGMENT_SUFFIX
 from leadline.capture.budget import parse_percent
 from leadline.capture.claim import claim, leave
 from leadline.capture.config import (
@@ -36,6 +37,7 @@ from leadline.capture.providers.amd_files import tool_environment
 from leadline.capture.providers.nvidia_files import injection_environment
 from leadline.capture.records import StartedBy
 from leadline.capture.rolling import Keep, Rolling
+from leadline.capture.snapshots import Snapshots, snapshots_of
 from leadline.capture.supervisor import Command, ExitStatus, release_signals, run_program
 from leadline.cli.accelerator_arguments import add_accelerator_arguments, unseen
 from leadline.cli.errors import CommandError
@@ -330,7 +332,7 @@ def _run(
     look: Callable[[PartDirectory], None] | None,
 ) -> ExitStatus:
     environment = _environment(part, options)
-    observer = Observer(os.getpid())
+    observer, snapshots = Observer(os.getpid()), Snapshots(part.folder)
     often = Often(LOOK_S)
     every_s = LOOK_S
     if recorder is not None:
@@ -347,6 +349,7 @@ def _run(
             return
         part.beat()
         observer.look()
+        snapshots.look()
         if rolling is not None:
             rolling.beat()
         if look is not None:
@@ -356,7 +359,22 @@ def _run(
         return run_program(command, environment, beat, every_s)
     finally:
         with contextlib.suppress(OSError):
-            part.note_observed(observer.observed())
+            part.note_observed(observer.observed(), _growth(part))
+
+
+def _growth(part: PartDirectory) -> list[dict[str, Any]]:
+    """How the paths of the process with the largest segment changed over the run; empty for a short one."""
+    try:
+        segments = sorted(part.folder.glob(f"*{SEGMENT_SUFFIX}"), key=lambda path: -path.stat().st_size)
+        kept = snapshots_of(segments[0]) if segments else []
+        if len(kept) < 2:
+            return []
+        from leadline.verdict.growth import growth
+
+        return growth(kept, segments[0])
+    except Exception as error:  # the profile is worth more
+        say(f"How the run changed over time is not known ({type(error).__name__}: {error}).")
+        return []
 
 
 def _attach(path: Path, recording: Path) -> None:

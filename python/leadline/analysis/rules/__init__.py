@@ -29,6 +29,7 @@ from leadline.analysis.rules.first_steps import FirstSteps
 from leadline.analysis.rules.forward_backward import ForwardBackward
 from leadline.analysis.rules.garbage_collection import GarbageCollection
 from leadline.analysis.rules.graph_breaks import GraphBreaks
+from leadline.analysis.rules.grows import Grows
 from leadline.analysis.rules.host_callbacks import HostCallbacks
 from leadline.analysis.rules.host_copies import HostCopies
 from leadline.analysis.rules.hotspot import Hotspot
@@ -42,11 +43,13 @@ from leadline.analysis.rules.op_by_op import OpByOp
 from leadline.analysis.rules.optimizer_loop import OptimizerLoop
 from leadline.analysis.rules.pageable_copies import PageableCopies
 from leadline.analysis.rules.python_overhead import PythonOverhead
+from leadline.analysis.rules.random_numbers import RandomNumbers
 from leadline.analysis.rules.recompilation import Recompilation
 from leadline.analysis.rules.redundant_work import RedundantWork
 from leadline.analysis.rules.roofline import Roofline
 from leadline.analysis.rules.saving_in_loop import SavingInLoop
 from leadline.analysis.rules.scratch_memory import ScratchMemory
+from leadline.analysis.rules.slow_type import SlowType
 from leadline.analysis.rules.small_copies import SmallCopies
 from leadline.analysis.rules.small_grid import SmallGrid
 from leadline.analysis.rules.stall import Stall
@@ -56,6 +59,7 @@ from leadline.analysis.rules.uncoalesced import Uncoalesced
 from leadline.analysis.rules.unrolled_loop import UnrolledLoop
 from leadline.analysis.rules.unused_device import UnusedDevice
 from leadline.analysis.rules.unused_gradients import UnusedGradients
+from leadline.analysis.rules.weights_again import WeightsAgain
 
 RULES: tuple[Rule, ...] = (
     Hotspot(),
@@ -101,6 +105,10 @@ RULES: tuple[Rule, ...] = (
     DoublePrecision(),
     Donation(),
     CapturedConstants(),
+    Grows(),
+    WeightsAgain(),
+    SlowType(),
+    RandomNumbers(),
 )
 GROUP = "leadline.rules"
 

@@ -16,22 +16,8 @@ _ADVICE = (
         "report --focus`, and leave out those that only look.",
     ),
     (
-        ("linear", "addmm", "mm", "bmm", "matmul"),
-        "This is matrix multiplication, which is what a model spends its time on: lower precision (torch.autocast "
-        "with bfloat16), a smaller model or more hardware make it faster.",
-    ),
-    (
-        ("conv",),
-        "Convolutions run faster in channels_last memory format and in lower precision; check also whether the input "
-        "is larger than needed.",
-    ),
-    (
         ("sort", "topk", "unique", "nonzero", "cumsum"),
         "Sorting and selecting are slow on every device: ask whether the step needs them, on all elements, every time.",
-    ),
-    (
-        ("attention",),
-        "F.scaled_dot_product_attention does not write the attention matrix out; use it where the model does not yet.",
     ),
 )
 _SMALL_NS = 30_000
@@ -45,7 +31,8 @@ _COMPILED = (
     "`lax.scan` or `tf.while_loop`), so that less of the loop is calling programs."
 )
 _ELSE = (
-    "Look at what stands below it with `leadline report --focus`; nothing here says that it is slower than it must be."
+    "Look at what stands below it with `leadline report --focus`; whether it is slower than it must be was not "
+    "measured (`leadline why --shapes` compares it with what this machine can do)."
 )
 
 

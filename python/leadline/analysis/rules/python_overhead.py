@@ -7,17 +7,20 @@ import ast
 import numpy as np
 
 from leadline.analysis.compilers import compilers
+from leadline.analysis.functions import METRIC
 from leadline.analysis.loop import least_step_ns
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.analysis.rules.words import duration, percent, sureness, times
-from leadline.analysis.sampled import names_of
+from leadline.analysis.sampled import SampledFunction, names_of
 from leadline.analysis.sourcecode import Block, carries_state
 from leadline.analysis.threads import running_share
 from leadline.schema import FrameKind
 
 _CALLING_NS = 15_000.0
 """An operator on next to nothing takes this long with what it calls and its backward operator."""
+_ENOUGH_SAMPLES = 20
+"""Of one function: with fewer, its share is wrong by more than half."""
 _BASIS = "the calls of all turns but one, with the Python around them, at most all that they take"
 
 _GOES_THROUGH = frozenset(("sum", "max", "min", "any", "all", "sorted", "list", "tuple", "map", "reduce", "set"))
@@ -62,12 +65,13 @@ class PythonOverhead(Rule):
             share = one.ns / case.sampled_ns
             if share < values["function"]:
                 break
+            number = int(case.tree.exclusive(METRIC).count[one.rows].sum())
             line = case.line(one.row)
             called = f", mostly in {names_of([one])}" if one.called else ""
             made.append(
                 Finding(
                     self.name,
-                    Severity.WARNING,
+                    Severity.WARNING if number >= _ENOUGH_SAMPLES else Severity.INFO,
                     f"{one.name} takes {percent(share)} of the step's CPU time outside of operators",
                     case.gain(one.ns, (0, 0.5, 1), "bound: the CPU time of this function, by samples"),
                     tuple(one.rows[:20].tolist()),
@@ -77,10 +81,9 @@ class PythonOverhead(Rule):
                         f"{called}",
                         sureness(case, one.rows),
                     ),
-                    "Do it once before the loop, in the workers of a DataLoader, or for all elements at once with "
-                    "tensors or arrays.",
+                    _of_function(case, one),
                     self.learn_more,
-                    share,
+                    share if number >= _ENOUGH_SAMPLES else share / 2,
                 )
             )
         return made[:2]
@@ -152,7 +155,7 @@ class PythonOverhead(Rule):
                 f"{percent(share)} of a step is spent outside operators, in Python and in calling them",
                 case.gain(ns, (0, 0.3, 1), f"bound: {_measure(case)}"),
                 (loop.root,),
-                case.lines([*loop.anchors[:3].tolist(), loop.root], 2),
+                (),
                 (
                     f"{duration(loop.step_ns)} a step, of which operators {duration(loop.work_ns)}",
                     *(() if case.sampled_ns else ("where in Python: `leadline run --cpu-sample` says",)),
@@ -163,6 +166,21 @@ class PythonOverhead(Rule):
                 min(share / 2, 0.04),
             )
         ]
+
+
+def _of_function(case: Case, one: SampledFunction) -> str:
+    """What to do about a function: of its own text, whether it loops, calls a library, or is called often."""
+    name = one.name.rsplit(".", 1)[-1]
+    below = next((called for called, share in one.called if share >= 0.4), "")
+    if below:
+        return (
+            f"Spare calls of {below} in {name}: keep what it returned while its input stays the same, call it once for "
+            "all elements, or use a container for which it is cheap."
+        )
+    return (
+        f"Make {name} cheaper: keep its result between calls and add only what is new, or do it for all elements at "
+        "once (NumPy, tensors) instead of one by one in Python."
+    )
 
 
 def _looping(block: Block) -> str:

@@ -20,6 +20,7 @@ from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
 from leadline.capture.providers.batch_makers import BatchMakers
 from leadline.capture.providers.loader_passes import LoaderPasses
+from leadline.capture.providers.module_types import ModuleTypes, threads
 from leadline.capture.providers.replaced import Replacements
 
 PHASE = "turn"
@@ -47,6 +48,7 @@ class Habits:
         self._thrown: dict[int, weakref.ref[Any]] = {}
         self._makers = BatchMakers()
         self._passes = LoaderPasses()
+        self._types = ModuleTypes()
         self._replaced = Replacements()
         self._hook = ImportHook("torch.utils.data.dataloader", self._follow_loader)
         self._handle: Any = None
@@ -56,6 +58,8 @@ class Habits:
         """Follow optimizers and loaders."""
         optimizers: Any = importlib.import_module("torch.optim.optimizer")
         self._handle = optimizers.register_optimizer_step_pre_hook(self._before_step)
+        modules: Any = importlib.import_module("torch.nn.modules.module")
+        self._replaced.attribute(modules.Module, "_apply", self._types.after(modules.Module._apply))
         self._hook.install()
 
     def uninstall(self) -> None:
@@ -79,7 +83,12 @@ class Habits:
 
     def told(self) -> dict[str, Any]:
         """For the process's record."""
-        told = {"batches": self._makers.told(), "passes": self._passes.told()}
+        told = {
+            "batches": self._makers.told(),
+            "passes": self._passes.told(),
+            "types": self._types.told(),
+            "threads": threads(),
+        }
         return {**self.found, **{name: listed for name, listed in told.items() if listed}}
 
     # ---------------------------------------------------------------- turns of loops over batches

@@ -1,0 +1,127 @@
+"""`grows`: a path costs more and more in the course of the run, without its work having been asked to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.words import duration, listed, percent, times
+from leadline.analysis.workclass import class_of_operator
+
+_DENORMAL = ("sqrt", "div", "mul", "add", "addcdiv", "addcmul", "exp", "lerp", "pow", "rsqrt", "sigmoid", "tanh")
+_ENOUGH_SAMPLES = 20
+
+
+@dataclass(frozen=True)
+class _Path:
+    row: Mapping[str, Any]
+    first: float
+    last: float
+    calls: float
+    """Of calls (a step, or of all) late to early; 1 for samples."""
+    share: float
+
+
+class Grows(Rule):
+    name = "grows"
+    asks = "Does a path cost more and more in the course of the run?"
+    options = (
+        Option("factor", 40, "%", "more late than early, beside the run's other paths; load of a machine moves all"),
+        Option("share", 10, "%", "of the late part of the run"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        told = case.profile.meta.get("growth")
+        rows = [one for one in told if isinstance(one, dict)] if isinstance(told, list) else []
+        if not rows:
+            raise CannotTell("the run was too short to tell its early part from its late one")
+        paths = [one for one in map(_read, rows) if one is not None]
+        late = sum(one.last * one.row["calls"][-1] for one in paths)
+        if late <= 0:
+            return []
+        usual = _usual(paths)
+        found = []
+        for one in paths:
+            share = one.last * one.row["calls"][-1] / late
+            factor = one.last / one.first / usual if one.first > 0 else 0.0
+            by_calls = one.calls >= 1 + values["factor"]
+            if share >= values["share"] and (factor >= 1 + values["factor"] or by_calls):
+                found.append((one, factor, share))
+        found.sort(key=lambda item: -item[2] * (1 - 1 / max(item[1], item[0].calls, 1.01)))
+        return [self._finding(case, found)] if found else []
+
+    def _finding(self, case: Case, found: list[tuple[_Path, float, float]]) -> Finding:
+        one, factor, share = found[0]
+        row = one.row
+        what = str(row["what"]) or str(row["function"])
+        more = max(factor, one.calls)
+        line = case.line_at(str(row["file"]), int(row["line"]), str(row["function"]))
+        alike = [str(path.row["what"]) for path, *_ in found if path.row["line"] == row["line"] and path.row["what"]]
+        names = [name.rpartition("::")[2].rstrip("_") for name in alike] or [what]
+        gain = share * (1 - 1 / more)
+        if one.calls > factor:
+            title = f"{what} is called {times(one.calls)} times as often late in the run as early"
+            remedy = (
+                "Look at what the number of calls depends on: a list, a history or a text that grows with the steps."
+            )
+        elif row["what"] and class_of_operator(what) in ("element-wise", "optimizer") and set(names) & set(_DENORMAL):
+            title = f"{listed(sorted(set(alike)))} takes {times(factor)} times as long late in the run as early, with as many calls"
+            remedy = (
+                "Numbers that have become denormal (smaller than 1e-38) are 10 to 100 times slower on a CPU: call "
+                "torch.set_flush_denormal(True) at the start; else look for an input that grows."
+            )
+        else:
+            title = f"{what} takes {times(factor)} times as long late in the run as early, call by call"
+            remedy = (
+                "What it goes through grows with the steps: keep what was computed for the part that has not changed and "
+                "add what is new."
+            )
+        return Finding(
+            self.name,
+            Severity.WARNING,
+            title,
+            case.gain(gain * case.total_ns, (0.3, 0.8, 1), "measured: what it took early in the run"),
+            (),
+            (line,),
+            (
+                f"{duration(one.first)} a call early, {duration(one.last)} late; the run's other paths changed by "
+                f"{percent(abs(_usual_change(found)))}",
+                f"{percent(share)} of the late part of the run",
+            ),
+            remedy,
+            self.learn_more,
+            gain,
+        )
+
+
+def _usual_change(found: list[tuple[_Path, float, float]]) -> float:
+    one, factor, _ = found[0]
+    return one.last / one.first / factor - 1 if one.first > 0 and factor > 0 else 0.0
+
+
+def _read(row: Mapping[str, Any]) -> _Path | None:
+    steps, calls, ns = (row.get(name) for name in ("steps", "calls", "ns"))
+    if not all(isinstance(one, list) and len(one) >= 2 for one in (steps, calls, ns)):
+        return None
+    assert isinstance(steps, list) and isinstance(calls, list) and isinstance(ns, list)
+    sampled = not row.get("what")
+    enough = _ENOUGH_SAMPLES if sampled else 5
+    if calls[0] < enough or calls[-1] < enough:
+        return None
+    if sampled:  # of Python no calls are known: its time a step stands for one call
+        if not steps[0] or not steps[-1]:
+            return None
+        row = {**row, "calls": steps}
+        calls = steps
+    rate = calls[-1] / calls[0] * steps[0] / steps[-1] if steps[0] and steps[-1] and not sampled else 1.0
+    return _Path(row, ns[0] / calls[0], ns[-1] / calls[-1], rate, 0.0)
+
+
+def _usual(paths: list[_Path]) -> float:
+    """How the others changed: a machine that others use as well makes everything slower."""
+    ratios = [one.last / one.first for one in paths if one.first > 0]
+    return float(np.clip(np.median(ratios), 0.5, 3.0)) if len(ratios) >= 4 else 1.0

@@ -1,0 +1,60 @@
+"""`random_numbers`: drawing random numbers takes a large part of the step on the CPU."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.words import duration, percent
+from leadline.analysis.workclass import CLASSES, classes_of_nodes
+
+_ATTENTION = "aten::scaled_dot_product_attention"
+
+
+class RandomNumbers(Rule):
+    name = "random_numbers"
+    asks = "Do random numbers take a large part of the step?"
+    options = (Option("share", 10, "%", "of the step; dropout on a few small layers takes less"),)
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        if case.has_device:
+            raise CannotTell("the work is on a device, where random numbers are cheap")
+        drawn = (classes_of_nodes(case.tree) == CLASSES.index("random")) & (case.time > 0) & case.loop.inside
+        drawn &= ~case.in_phase("data loading")
+        ns = int(case.time[drawn].sum())
+        share = case.share(ns)
+        if share < values["share"]:
+            return []
+        attention = case.below(case.operators(_ATTENTION)) & drawn
+        dropout = case.below(case.operators("aten::dropout", "aten::native_dropout", "aten::feature_dropout")) & drawn
+        of_attention = int(case.time[attention].sum())
+        of_dropout = of_attention + int(case.time[dropout & ~attention].sum())
+        rows = np.flatnonzero(drawn)
+        order = rows[np.argsort(-case.time[rows], kind="stable")]
+        evidence = [f"{duration(case.per_step(ns))} a step, drawn by one thread whatever the number of cores"]
+        if of_attention:
+            evidence.append(
+                f"{percent(of_attention / ns)} of it inside scaled_dot_product_attention: with dropout_p > 0 it takes "
+                "its unfused path on a CPU"
+            )
+        if of_dropout * 2 >= ns:
+            remedy = (
+                "Use dropout=0 where the task allows it, in attention first; its fused path on the CPU has no dropout."
+            )
+        else:
+            remedy = "Draw the numbers once for many steps, or fewer of them; sums of cheap ones will do for noise."
+        unfused = np.where(case.below(case.operators(_ATTENTION)), case.time, 0)[~drawn].sum() if of_attention else 0
+        return [
+            Finding(
+                self.name,
+                Severity.WARNING if share >= 0.15 else Severity.INFO,
+                f"Random numbers take {percent(share)} of the step",
+                case.gain_sums((0.8 * ns, float(ns), ns + 0.5 * float(unfused)), "the operators that draw them"),
+                tuple(order[:20].tolist()),
+                case.lines(order.tolist()),
+                tuple(evidence),
+                remedy,
+                self.learn_more,
+                share,
+            )
+        ]

@@ -1,0 +1,107 @@
+"""`slow_type`: operators on the CPU compute in a type for which this processor, or the library, has no fast path."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.habits import habits
+from leadline.analysis.rules.words import duration, percent
+from leadline.analysis.workclass import class_of_operator
+from leadline.schema import FrameKind
+
+_FALLBACKS = (
+    "aten::_slow_conv2d_forward",
+    "aten::_slow_conv2d_backward",
+    "aten::slow_conv3d_forward",
+    "aten::slow_conv_dilated2d",
+)
+"""What a convolution runs where oneDNN does not take it: 4 to 20 times slower for a half, as many for a double."""
+_HALF = {"c10::Half": "float16", "c10::BFloat16": "bfloat16", "double": "float64"}
+_PLAIN = {"float16": "float16", "bfloat16": "bfloat16", "float64": "float64"}
+
+
+class SlowType(Rule):
+    name = "slow_type"
+    asks = "Do operators on the CPU compute in a type without a fast path?"
+    options = (Option("share", 15, "%", "of the step in such operators; less is not worth another type"),)
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        if case.has_device:
+            raise CannotTell("the work is on a device")
+        made = []
+        for name, rows in self._rows(case).items():
+            ns = int(case.time[rows].sum())
+            share = case.share(ns)
+            if share < values["share"]:
+                continue
+            order = rows[np.argsort(-case.time[rows], kind="stable")]
+            what = case.name(int(order[0]))
+            fallback = what in _FALLBACKS
+            high = 0.9 if fallback or name == "float16" else 0.5
+            made.append(
+                Finding(
+                    self.name,
+                    Severity.WARNING if name == "float16" or fallback else Severity.INFO,
+                    f"{percent(share)} of the step is {what} in {name}, for which this processor has no fast path",
+                    case.gain(ns, (0.2 * high, 0.8 * high, high), "bound: what float32 spares, by class of operator"),
+                    tuple(order[:20].tolist()),
+                    case.lines(order.tolist(), 2),
+                    (
+                        f"{duration(case.per_step(ns))} a step",
+                        f"the type is the reason: PyTorch's CPU library has no {name} convolution or product here"
+                        if name != "float64"
+                        else "a double takes twice the memory and half the vector width",
+                    ),
+                    f"Compute in float32: leave out .{_call(name)} (or convert back with model.float()); measure "
+                    "bfloat16 before using it."
+                    if name != "float64"
+                    else "Compute in float32 where its precision will do: model.float(), and inputs of float32.",
+                    self.learn_more,
+                    share,
+                )
+            )
+        return sorted(made, key=lambda one: -one.weight)[:1]
+
+    def _rows(self, case: Case) -> dict[str, np.ndarray]:
+        """Nodes by the type in which they compute: from the types of inputs where they were kept, else convolutions
+        that fell back, with the type of the program's modules."""
+        tree = case.tree
+        operators = (tree.kinds == int(FrameKind.OPERATOR)) & (case.time > 0)
+        found: dict[str, list[int]] = {}
+        for row in np.flatnonzero(operators).tolist():
+            types = tree.node(row).detail.get("types")
+            if not isinstance(types, list):
+                continue
+            name = next((_HALF[one] for one in types if one in _HALF), "")
+            if name and class_of_operator(case.name(row)) in (
+                "convolution",
+                "matrix product",
+                "recurrent",
+                "attention",
+            ):
+                found.setdefault(name, []).append(row)
+        if not found and (name := self._modules_type(case)):
+            rows = np.flatnonzero(case.operators(*_FALLBACKS) & (case.time > 0)).tolist()
+            products = [] if name != "float16" else np.flatnonzero(
+                case.operators("aten::addmm", "aten::mm", "aten::bmm") & (case.time > 0)).tolist()  # fmt: skip
+            if rows or products:
+                found[name] = [*rows, *products]
+        found.pop(
+            "bfloat16", None
+        )  # its products are fast where the processor has them, which shapes alone do not tell
+        return {name: np.array(rows, np.int64) for name, rows in found.items()}
+
+    def _modules_type(self, case: Case) -> str:
+        """What most parameters of the program's modules are of, where that is a type of half or double width."""
+        counts: Counter[str] = Counter()
+        for told in habits(case, "types"):
+            counts.update({str(name): int(number) for name, number in told.items() if isinstance(number, int)})
+        name = counts.most_common(1)[0][0] if counts else ""
+        return _PLAIN.get(name, "")
+
+
+def _call(name: str) -> str:
+    return {"float16": "half()", "bfloat16": "bfloat16()"}.get(name, "double()")

@@ -1,0 +1,91 @@
+"""How a run's paths change over it: calls and time a step in its early, middle and late part.
+
+From segments that the supervisor kept at doubling times. Only paths with much of the late part are kept, so that what
+goes into the file has a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leadline.analysis.functions import METRIC
+from leadline.analysis.scopes import scopes
+from leadline.profiles.errors import ProfileFileError
+from leadline.profiles.reader import open_segment
+from leadline.profiles.since import between
+from leadline.profiles.tables import Tables
+from leadline.profiles.tree import Tree
+from leadline.schema import FrameKind
+
+_MOST_ROWS = 40
+_FEWEST_STEPS = 3
+_FEWEST_CALLS = 5
+
+Key = tuple[str, int, str, str]
+"""File, line, function of the user's line; operator (or function, by samples)."""
+
+
+def growth(snapshots: Sequence[Path], last: Path) -> list[dict[str, Any]]:
+    """Rows for `meta.json`: `file`, `line`, `function`, `what`, `sampled`, and by part of the run `steps`, `calls`, `ns`.
+    Empty where the run was too short for three parts."""
+    try:
+        tables = [open_segment(one) for one in (*snapshots, last)]
+    except ProfileFileError:
+        return []
+    parts = [_sums(between(now, before).tables) for before, now in zip(tables[:-1], tables[1:], strict=True)]
+    parts = [
+        one for one in parts if one[0] >= _FEWEST_STEPS or any(calls >= _FEWEST_CALLS for calls, _ in one[1].values())
+    ]
+    if len(parts) < 2:
+        return []
+    late = parts[-1][1]
+    keys = sorted(late, key=lambda key: -late[key][1])[:_MOST_ROWS]
+    return [
+        {
+            "file": key[0],
+            "line": key[1],
+            "function": key[2],
+            "what": key[3],
+            "steps": [steps for steps, _ in parts],
+            "calls": [sums.get(key, (0, 0))[0] for _, sums in parts],
+            "ns": [sums.get(key, (0, 0))[1] for _, sums in parts],
+        }
+        for key in keys
+    ]
+
+
+def _sums(tables: Tables) -> tuple[int, dict[Key, tuple[int, int]]]:
+    """Steps, and calls and ns by line and operator; Python by function, from its samples (calls are samples)."""
+    tree = Tree(tables)
+    scope = scopes(tree)
+    time, calls, samples = tree.exclusive("time"), tree.exclusive("call_time"), tree.exclusive(METRIC)
+    kinds = tree.kinds
+    operator = kinds == int(FrameKind.OPERATOR)
+    steps = tree.frame_rows(FrameKind.PHASE, "step")[tree.frame_of] & (
+        kinds[np.maximum(tree.parent, 0)] == int(FrameKind.THREAD)
+    )
+    count = int(calls.count[steps].sum())
+    if not count:
+        optimizer = tree.frame_rows(FrameKind.PHASE, "optimizer")[tree.frame_of]
+        count = int(calls.count[optimizer].max(initial=0))
+    found: dict[Key, tuple[int, int]] = {}
+    rows = np.flatnonzero((operator & (time.sum > 0)) | ((samples.sum > 0) & (scope.inner < 0)))
+    for row in rows.tolist():
+        user = int(scope.user[row])
+        if user < 0:
+            continue
+        node = tree.node(user)
+        name = tree.text("name", int(tree.frame_of[row])) if operator[row] else ""
+        key = (node.file, node.line, node.name, name)
+        more = (
+            (int(calls.count[row]), int(time.sum[row]))
+            if operator[row]
+            else (int(samples.count[row]), int(samples.sum[row]))
+        )
+        before = found.get(key, (0, 0))
+        found[key] = (before[0] + more[0], before[1] + more[1])
+    return count, found
