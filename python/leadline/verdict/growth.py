@@ -6,6 +6,7 @@ goes into the file has a bound.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,15 +31,19 @@ Key = tuple[str, int, str, str]
 
 
 def growth(snapshots: Sequence[Path], last: Path) -> list[dict[str, Any]]:
-    """Rows for `meta.json`: `file`, `line`, `function`, `what`, `sampled`, and by part of the run `steps`, `calls`, `ns`.
-    Empty where the run was too short for three parts."""
+    """Rows for `meta.json`: `file`, `line`, `function`, `what`, and by part of the run `steps`, `calls`, `ns`.
+
+    Empty where the run was too short for two parts.
+    """
     try:
         tables = [open_segment(one) for one in (*snapshots, last)]
     except ProfileFileError:
         return []
-    parts = [_sums(between(now, before).tables) for before, now in zip(tables[:-1], tables[1:], strict=True)]
+    parts = [_sums(between(now, before).tables) for before, now in itertools.pairwise(tables)]
     parts = [
-        one for one in parts if one[0] >= _FEWEST_STEPS or any(calls >= _FEWEST_CALLS for calls, _ in one[1].values())
+        (steps, sums)
+        for steps, sums in parts
+        if steps >= _FEWEST_STEPS or any(calls >= _FEWEST_CALLS for calls, _ in sums.values())
     ]
     if len(parts) < 2:
         return []

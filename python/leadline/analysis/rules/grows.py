@@ -14,6 +14,8 @@ from leadline.analysis.workclass import class_of_operator
 
 _DENORMAL = ("sqrt", "div", "mul", "add", "addcdiv", "addcmul", "exp", "lerp", "pow", "rsqrt", "sigmoid", "tanh")
 _ENOUGH_SAMPLES = 20
+_GAIN = 0.08
+"""Of the step: what is gained where the path stays as it was early; less is a machine in use."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Grows(Rule):
     name = "grows"
     asks = "Does a path cost more and more in the course of the run?"
     options = (
-        Option("factor", 40, "%", "more late than early, beside the run's other paths; load of a machine moves all"),
+        Option("factor", 60, "%", "more late than early, beside the run's other paths; load of a machine moves all"),
         Option("share", 10, "%", "of the late part of the run"),
     )
 
@@ -43,14 +45,14 @@ class Grows(Rule):
         late = sum(one.last * one.row["calls"][-1] for one in paths)
         if late <= 0:
             return []
-        usual = _usual(paths)
         found = []
         for one in paths:
             share = one.last * one.row["calls"][-1] / late
-            factor = one.last / one.first / usual if one.first > 0 else 0.0
+            factor = one.last / one.first / _others(paths, one) if one.first > 0 else 0.0
             by_calls = one.calls >= 1 + values["factor"]
             if share >= values["share"] and (factor >= 1 + values["factor"] or by_calls):
                 found.append((one, factor, share))
+        found = [item for item in found if item[2] * (1 - 1 / max(item[1], item[0].calls)) >= _GAIN]
         found.sort(key=lambda item: -item[2] * (1 - 1 / max(item[1], item[0].calls, 1.01)))
         return [self._finding(case, found)] if found else []
 
@@ -69,7 +71,8 @@ class Grows(Rule):
                 "Look at what the number of calls depends on: a list, a history or a text that grows with the steps."
             )
         elif row["what"] and class_of_operator(what) in ("element-wise", "optimizer") and set(names) & set(_DENORMAL):
-            title = f"{listed(sorted(set(alike)))} takes {times(factor)} times as long late in the run as early, with as many calls"
+            named = listed(sorted(set(alike)))
+            title = f"{named} takes {times(factor)} times as long late in the run as early, with as many calls"
             remedy = (
                 "Numbers that have become denormal (smaller than 1e-38) are 10 to 100 times slower on a CPU: call "
                 "torch.set_flush_denormal(True) at the start; else look for an input that grows."
@@ -77,12 +80,12 @@ class Grows(Rule):
         else:
             title = f"{what} takes {times(factor)} times as long late in the run as early, call by call"
             remedy = (
-                "What it goes through grows with the steps: keep what was computed for the part that has not changed and "
-                "add what is new."
+                "What it goes through grows with the steps: keep what was computed for the part that has not changed "
+                "and add what is new."
             )
         return Finding(
             self.name,
-            Severity.WARNING,
+            Severity.WARNING if more >= 2 else Severity.INFO,
             title,
             case.gain(gain * case.total_ns, (0.3, 0.8, 1), "measured: what it took early in the run"),
             (),
@@ -121,7 +124,9 @@ def _read(row: Mapping[str, Any]) -> _Path | None:
     return _Path(row, ns[0] / calls[0], ns[-1] / calls[-1], rate, 0.0)
 
 
-def _usual(paths: list[_Path]) -> float:
-    """How the others changed: a machine that others use as well makes everything slower."""
-    ratios = [one.last / one.first for one in paths if one.first > 0]
-    return float(np.clip(np.median(ratios), 0.5, 3.0)) if len(ratios) >= 4 else 1.0
+def _others(paths: list[_Path], without: _Path) -> float:
+    """How the other paths changed: a machine that others use as well makes everything slower."""
+    calls = [(one, one.row["calls"][-1]) for one in paths if one is not without]
+    early = sum(one.first * number for one, number in calls)
+    late = sum(one.last * number for one, number in calls)
+    return float(np.clip(late / early, 0.5, 5.0)) if len(calls) >= 3 and early > 0 else 1.0
