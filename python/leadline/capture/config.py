@@ -23,6 +23,8 @@ KERNEL_VARIABLE = "LEADLINE_KERNEL"
 """Environment: the file to write `1` to when a trace window opens; set by a supervisor that records the kernel."""
 VARIABLES = (OUTPUT_VARIABLE, SESSION_VARIABLE, OPTIONS_VARIABLE, KERNEL_VARIABLE)
 
+USUAL_SAMPLE_HZ = 29.0
+"""Samples per second that `leadline run` takes without being asked: Python's time is known, for under 0.5 % of it."""
 CPU_SAMPLE_HZ = 99.0
 """Samples per second where none are named: close to 100, and in step with no clock."""
 WAIT_HZ = 20.0
@@ -120,6 +122,8 @@ class Options:
     """Print nothing but errors."""
     cpu_sample: float = 0.0
     """CPU samples per second of CPU time, of every thread with its Python frames; 0 takes none."""
+    cpu_sample_unasked: bool = False
+    """CPU samples are taken since nobody said otherwise: they end where a framework with threads of its own begins."""
     wait: float = 0.0
     """How often a second waiting threads are looked at, for what and where they wait; 0 for never. With CPU samples at
     the usual rate where none is given."""

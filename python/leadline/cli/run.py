@@ -21,6 +21,7 @@ from leadline.capture.config import (
     OPTIONS_VARIABLE,
     OUTPUT_VARIABLE,
     SESSION_VARIABLE,
+    USUAL_SAMPLE_HZ,
     WAIT_HZ,
     Options,
 )
@@ -108,10 +109,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cpu-sample",
         type=float,
-        default=0.0,
+        default=-1.0,
         metavar="HZ",
-        help=f"take CPU samples of every thread, with its Python lines (HZ may be left out: {CPU_SAMPLE_HZ:g})",
+        help=f"CPU samples of every thread, with its Python lines (default: {USUAL_SAMPLE_HZ:g}; HZ may be left out: "
+        f"{CPU_SAMPLE_HZ:g})",
     )
+    parser.add_argument("--no-cpu-sample", action="store_true", help="take no CPU samples")
     parser.add_argument(
         "--wait",
         type=float,
@@ -234,7 +237,7 @@ def _options(arguments: argparse.Namespace) -> Options:
             "hang_after_s": arguments.hang_after,
             "max_nodes": arguments.max_nodes,
             "quiet": arguments.quiet,
-            "cpu_sample": arguments.cpu_sample,
+            **_samples(arguments),
             **tool_options(arguments, os.environ),
             "wait": arguments.wait,
             "counters": arguments.counter,
@@ -245,6 +248,17 @@ def _options(arguments: argparse.Namespace) -> Options:
             "endpoint": port_file(arguments.endpoint),
         }
     )
+
+
+def _samples(arguments: argparse.Namespace) -> dict[str, object]:
+    """At the rate that was asked for, none, or by default a few. Other options that sample bring their own rate."""
+    if arguments.no_cpu_sample:
+        return {"cpu_sample": 0.0}
+    if arguments.cpu_sample >= 0:
+        return {"cpu_sample": arguments.cpu_sample}
+    if arguments.native or arguments.counter or arguments.wait:
+        return {"cpu_sample": 0.0}
+    return {"cpu_sample": USUAL_SAMPLE_HZ, "cpu_sample_unasked": True}
 
 
 def _rolling(arguments: argparse.Namespace, options: Options) -> tuple[float, Keep]:

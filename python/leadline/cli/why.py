@@ -122,6 +122,7 @@ def _options(arguments: argparse.Namespace) -> Callable[[], Options]:
             {
                 "shapes": arguments.shapes,
                 "cpu_sample": _HZ,
+                "cpu_sample_unasked": True,
                 "wait": _WAIT_HZ,
                 "quiet": True,
                 "flush_interval_s": _FLUSH_S,

@@ -49,8 +49,8 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
     options = options or ReportOptions()
     analysis = Analysis(profile)
     tree, scope = analysis.tree, analysis.scopes
-    sort = _sort_metric(tree, options.sort)
-    path_metric = _default_metric(tree) if sort in _OPERATOR_ORDERS else sort
+    sort = _sort_metric(profile, options.sort)
+    path_metric = _default_metric(profile) if sort in _OPERATOR_ORDERS else sort
     kept, focus = _focused(tree, options.focus, path_metric)
     words = PathWords(analysis, provenance.working_directory(profile), options.hide_library_frames, options.frames)
 
@@ -106,18 +106,28 @@ def _saved_findings(profile: Profile) -> Findings | None:
         return None
 
 
-def _default_metric(tree: Tree) -> str:
-    """Samples see all CPU time, also between operators; where none were taken, operators and regions have theirs."""
+_ENOUGH_SAMPLES = 300
+"""With fewer of those that nobody asked for, an order of lines by samples would be chance."""
+
+
+def _default_metric(profile: Profile) -> str:
+    """Samples see all CPU time, also between operators; where there are none or few, operators and regions have
+    theirs."""
+    tree = profile.tree
+    asked = profile.meta.get("asked")
+    few = bool(isinstance(asked, dict) and asked.get("cpu_sample_unasked"))
+    few &= int(tree.exclusive(METRIC).count.sum()) < _ENOUGH_SAMPLES
     present = [str(info.kind) for info in tree.measured if info.additive]
     for metric in ("gpu_time", "cpu_sample", "time"):
-        if metric in present:
+        if metric in present and not (few and metric == METRIC and "time" in present):
             return metric
     return present[0] if present else "time"
 
 
-def _sort_metric(tree: Tree, wanted: str | None) -> str:
+def _sort_metric(profile: Profile, wanted: str | None) -> str:
+    tree = profile.tree
     if wanted is None:
-        return _default_metric(tree)
+        return _default_metric(profile)
     known, wanted = sort_metrics(tree), present_name(wanted)
     if wanted not in known:
         raise UnknownMetricError(f"This profile has no metric {wanted!r} to sort by; it has {', '.join(known)}.")
