@@ -12,6 +12,7 @@ import pytest
 from tests.analysis import drawn_jax
 from tests.analysis.drawn_devices import scratch
 from tests.analysis.test_findings import training
+from tests.verdict.drawn import drawing, grown, normed, typed
 
 from leadline.analysis.analyze import analyze
 from leadline.analysis.rules import RULES
@@ -329,8 +330,12 @@ PAIRS = {
         stepped(AT, "  " + called("aten::mm", 10, 15), step_ms=10),
         stepped(AT, "  " + called("aten::mm", 10, 70), step_ms=10),
         "outside operators",
-        44,
+        0,  # where the Python is, samples say; the optimizer's line would be a guess
     ),
+    "weights_again": Pair(lambda: normed(60), lambda: normed(1), "60 times a step", 25),
+    "slow_type": Pair(lambda: typed("float16"), lambda: typed("float32"), "float16"),
+    "random_numbers": Pair(lambda: drawing(4), lambda: drawing(0.1), "Random numbers take"),
+    "grows": Pair(lambda: grown(10 * MS), lambda: grown(MS), "aten::sqrt takes 10 times", 44),
     "matmul_shape": Pair(product("[[512,768],[768,50257]]"), product("[[512,768],[768,50264]]"), "50257"),
     "communication": Pair(ranks(50, 52), ranks(95, 97), "Communication takes", 44),
     "imbalance": Pair(ranks(50, 50, 80), ranks(50, 50, 52), "Rank 2"),

@@ -10,7 +10,7 @@ import numpy as np
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.words import duration, listed, percent, times
-from leadline.analysis.workclass import class_of_operator
+from leadline.work.operators import class_of_operator
 
 _DENORMAL = ("sqrt", "div", "mul", "add", "addcdiv", "addcmul", "exp", "lerp", "pow", "rsqrt", "sigmoid", "tanh")
 _ENOUGH_SAMPLES = 20

@@ -1,0 +1,55 @@
+"""Drawn profiles of what the newer rules look for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.analysis.test_findings import MS, training
+
+from leadline.profiles.profile import Profile
+
+
+def operator(indent: str, name: str, ms: float, calls: int) -> str:
+    return f"{indent}operator {name} | time={int(ms * 10 * MS)}/{calls} call_time={int(ms * 10 * MS)}/{calls}"
+
+
+def normed(each: int) -> Profile:
+    """Ten steps; a parametrised module computes its weight `each` times a step, 3 ms in all."""
+    return training(
+        "python main @ /home/ada/train.py:43",
+        "  module model.cell [NormedCell]",
+        "    python Cell.forward @ /home/ada/train.py:25",
+        "      module model.cell.gate.parametrizations.weight [ParametrizationList]",
+        operator("        ", "aten::_weight_norm_interface", 3, 10 * each),
+    )
+
+
+def grown(late_ns: int, calls: tuple[int, int] = (100, 1000)) -> Profile:
+    """A path of the optimizer beside four that stay as they are."""
+    profile = training()
+    steady: list[dict[str, Any]] = [
+        {"file": "/home/ada/train.py", "line": 50 + number, "function": "main", "what": f"aten::op{number}"}
+        | {"steps": [100, 1000], "calls": [100, 1000], "ns": [100 * MS, 1000 * MS]}
+        for number in range(4)
+    ]
+    changed = {"file": "/home/ada/train.py", "line": 44, "function": "main", "what": "aten::sqrt"}
+    changed |= {"steps": [100, 1000], "calls": list(calls), "ns": [calls[0] * MS, calls[1] * late_ns]}
+    profile.meta["growth"] = [changed, *steady]
+    return profile
+
+
+def typed(name: str) -> Profile:
+    """A convolution that fell back, in a program whose modules are of that type."""
+    line = operator("  ", "aten::_slow_conv2d_forward", 6, 10)
+    profile = training("python main @ /home/ada/train.py:43", line)
+    profile.meta["available"] = {"torch": {"ok": True, "habits": {"types": {name: 1000}}}}
+    return profile
+
+
+def drawing(ms: float) -> Profile:
+    """Attention with dropout on a CPU: `ms` of random numbers a step."""
+    return training(
+        "python main @ /home/ada/train.py:43",
+        operator("  ", "aten::scaled_dot_product_attention", 0.1, 10),
+        operator("    ", "aten::bernoulli_", ms, 10),
+    )
