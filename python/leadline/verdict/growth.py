@@ -28,6 +28,9 @@ _FEWEST_CALLS = 5
 
 Key = tuple[str, int, str, str]
 """File, line, function of the user's line; operator (or function, by samples)."""
+Sums = tuple[int, int, int, int]
+"""Calls, ns, samples of CPU time, their ns."""
+_NONE = (0, 0, 0, 0)
 
 
 def growth(snapshots: Sequence[Path], last: Path) -> list[dict[str, Any]]:
@@ -43,7 +46,7 @@ def growth(snapshots: Sequence[Path], last: Path) -> list[dict[str, Any]]:
     parts = [
         (steps, sums)
         for steps, sums in parts
-        if steps >= _FEWEST_STEPS or any(calls >= _FEWEST_CALLS for calls, _ in sums.values())
+        if steps >= _FEWEST_STEPS or any(one[0] >= _FEWEST_CALLS for one in sums.values())
     ]
     if len(parts) < 2:
         return []
@@ -56,14 +59,16 @@ def growth(snapshots: Sequence[Path], last: Path) -> list[dict[str, Any]]:
             "function": key[2],
             "what": key[3],
             "steps": [steps for steps, _ in parts],
-            "calls": [sums.get(key, (0, 0))[0] for _, sums in parts],
-            "ns": [sums.get(key, (0, 0))[1] for _, sums in parts],
+            "calls": [sums.get(key, _NONE)[0] for _, sums in parts],
+            "ns": [sums.get(key, _NONE)[1] for _, sums in parts],
+            "samples": [sums.get(key, _NONE)[2] for _, sums in parts],
+            "sampled_ns": [sums.get(key, _NONE)[3] for _, sums in parts],
         }
         for key in keys
     ]
 
 
-def _sums(tables: Tables) -> tuple[int, dict[Key, tuple[int, int]]]:
+def _sums(tables: Tables) -> tuple[int, dict[Key, Sums]]:
     """Steps, and calls and ns by line and operator; Python by function, from its samples (calls are samples)."""
     tree = Tree(tables)
     scope = scopes(tree)
@@ -77,7 +82,7 @@ def _sums(tables: Tables) -> tuple[int, dict[Key, tuple[int, int]]]:
     if not count:
         optimizer = tree.frame_rows(FrameKind.PHASE, "optimizer")[tree.frame_of]
         count = int(calls.count[optimizer].max(initial=0))
-    found: dict[Key, tuple[int, int]] = {}
+    found: dict[Key, Sums] = {}
     rows = np.flatnonzero((operator & (time.sum > 0)) | ((samples.sum > 0) & (scope.inner < 0)))
     for row in rows.tolist():
         user = int(scope.user[row])
@@ -86,11 +91,8 @@ def _sums(tables: Tables) -> tuple[int, dict[Key, tuple[int, int]]]:
         node = tree.node(user)
         name = tree.text("name", int(tree.frame_of[row])) if operator[row] else ""
         key = (node.file, node.line, node.name, name)
-        more = (
-            (int(calls.count[row]), int(time.sum[row]))
-            if operator[row]
-            else (int(samples.count[row]), int(samples.sum[row]))
-        )
-        before = found.get(key, (0, 0))
-        found[key] = (before[0] + more[0], before[1] + more[1])
+        sampled = int(samples.count[row]), int(samples.sum[row])
+        more = (int(calls.count[row]), int(time.sum[row]), *sampled) if operator[row] else (*sampled, *sampled)
+        before = found.get(key, _NONE)
+        found[key] = (before[0] + more[0], before[1] + more[1], before[2] + more[2], before[3] + more[3])
     return count, found

@@ -12,6 +12,7 @@ from leadline.analysis.threads import main_threads
 from leadline.analysis.workclass import classes_of_nodes
 from leadline.schema import FrameKind
 from leadline.verdict.account import LABELS, PART_OF_CLASS
+from leadline.verdict.contention import contention
 from leadline.verdict.model import Account, Part
 from leadline.verdict.places import Places
 from leadline.work.operators import CLASSES
@@ -62,6 +63,11 @@ def account_of_run(case: Case) -> Account | None:
     if booked > wall:
         parts = [_scaled(one, wall / booked, wall) for one in parts]
         booked = sum(one.ns for one in parts)
+    known, ratio = contention(profile, thread).queue
+    queued = int(min(wall - booked, thread.cpu_ns * ratio)) if wall > booked else 0
+    if queued > 0:
+        parts.append(Part("core", LABELS["core"], "thread", "wait", queued, queued / wall, known, 0))
+        booked += queued
     parts.sort(key=lambda one: -one.ns)
     if wall > booked:
         parts.append(Part("unexplained", LABELS["unexplained"], "thread", "unexplained", wall - booked,

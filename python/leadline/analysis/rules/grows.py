@@ -10,10 +10,13 @@ import numpy as np
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.words import duration, listed, percent, times
+from leadline.analysis.threads import running_share
 from leadline.work.operators import class_of_operator
 
 _DENORMAL = ("sqrt", "div", "mul", "add", "addcdiv", "addcmul", "exp", "lerp", "pow", "rsqrt", "sigmoid", "tanh")
 _ENOUGH_SAMPLES = 20
+_ALONE = 0.9
+"""Of its wall time that the thread ran; of less, others took the rest, early and late not alike."""
 _GAIN = 0.08
 """Of the step: what is gained where the path stays as it was early; less is a machine in use."""
 
@@ -41,7 +44,8 @@ class Grows(Rule):
         rows = [one for one in told if isinstance(one, dict)] if isinstance(told, list) else []
         if not rows:
             raise CannotTell("the run was too short to tell its early part from its late one")
-        paths = [one for one in map(_read, rows) if one is not None]
+        contended = running_share(case.profile, int(case.analysis.scopes.thread[case.loop.anchors[0]])) < _ALONE
+        paths = [one for one in (_read(row, sampled=contended) for row in rows) if one is not None]
         late = sum(one.last * one.row["calls"][-1] for one in paths)
         if late <= 0:
             return []
@@ -106,21 +110,27 @@ def _usual_change(found: list[tuple[_Path, float, float]]) -> float:
     return one.last / one.first / factor - 1 if one.first > 0 and factor > 0 else 0.0
 
 
-def _read(row: Mapping[str, Any]) -> _Path | None:
+def _read(row: Mapping[str, Any], *, sampled: bool) -> _Path | None:
+    """`sampled`: by CPU time, since wall time says more of who else used the machine."""
+    if sampled and row.get("what"):
+        row = {**row, "ns": row.get("sampled_ns")}
+        numbers = row.get("samples")
+        if not isinstance(numbers, list) or min(numbers[:1] + numbers[-1:], default=0) < _ENOUGH_SAMPLES:
+            return None
     steps, calls, ns = (row.get(name) for name in ("steps", "calls", "ns"))
     if not all(isinstance(one, list) and len(one) >= 2 for one in (steps, calls, ns)):
         return None
     assert isinstance(steps, list) and isinstance(calls, list) and isinstance(ns, list)
-    sampled = not row.get("what")
-    enough = _ENOUGH_SAMPLES if sampled else 5
+    python = not row.get("what")
+    enough = _ENOUGH_SAMPLES if python else 5
     if calls[0] < enough or calls[-1] < enough:
         return None
-    if sampled:  # of Python no calls are known: its time a step stands for one call
+    if python:  # of Python no calls are known: its time a step stands for one call
         if not steps[0] or not steps[-1]:
             return None
         row = {**row, "calls": steps}
         calls = steps
-    rate = calls[-1] / calls[0] * steps[0] / steps[-1] if steps[0] and steps[-1] and not sampled else 1.0
+    rate = calls[-1] / calls[0] * steps[0] / steps[-1] if steps[0] and steps[-1] and not python else 1.0
     return _Path(row, ns[0] / calls[0], ns[-1] / calls[-1], rate, 0.0)
 
 
