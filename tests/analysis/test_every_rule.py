@@ -330,7 +330,7 @@ PAIRS = {
         stepped(AT, "  " + called("aten::mm", 10, 15), step_ms=10),
         stepped(AT, "  " + called("aten::mm", 10, 70), step_ms=10),
         "outside operators",
-        0,  # where the Python is, samples say; the optimizer's line would be a guess
+        0,  # the optimizer's line would be a guess
     ),
     "weights_again": Pair(lambda: normed(60), lambda: normed(1), "60 times a step", 25),
     "slow_type": Pair(lambda: typed("float16"), lambda: typed("float32"), "float16"),

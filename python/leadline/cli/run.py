@@ -6,18 +6,15 @@ Imports only what starting a program needs; the summary's imports wait until the
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from leadline._package import SEGMENT_SUFFIX
 from leadline.capture.budget import parse_percent
 from leadline.capture.claim import claim, leave
 from leadline.capture.config import (
     CPU_SAMPLE_HZ,
-    KERNEL_VARIABLE,
     OPTIONS_VARIABLE,
     OUTPUT_VARIABLE,
     SESSION_VARIABLE,
@@ -30,7 +27,6 @@ from leadline.capture.endpoint import ENDPOINT_HELP, port_file
 from leadline.capture.errors import ProfileError
 from leadline.capture.finish import finish
 from leadline.capture.messages import say
-from leadline.capture.observe import LOOK_S, Observer, Often
 from leadline.capture.output import default_output
 from leadline.capture.part import PartDirectory
 from leadline.capture.providers.accelerator_files import audit_environment
@@ -38,12 +34,12 @@ from leadline.capture.providers.amd_files import tool_environment
 from leadline.capture.providers.nvidia_files import injection_environment
 from leadline.capture.records import StartedBy
 from leadline.capture.rolling import Keep, Rolling
-from leadline.capture.snapshots import Snapshots, snapshots_of
-from leadline.capture.supervisor import Command, ExitStatus, release_signals, run_program
+from leadline.capture.supervisor import Command, ExitStatus, release_signals
 from leadline.cli.accelerator_arguments import add_accelerator_arguments, unseen
 from leadline.cli.errors import CommandError
 from leadline.cli.instruction_arguments import add_instruction_arguments, instruction_options
 from leadline.cli.left_out import split as split  # `main` prepares the words with it
+from leadline.cli.observed import observed_run
 from leadline.cli.tool_arguments import add_tool_arguments, launches_looked_at, system_kernel_level, tool_options
 
 if TYPE_CHECKING:
@@ -197,7 +193,7 @@ def measure(
     recorder = _kernel_recorder(options, part)
     rolling = Rolling(part, every_s, keep, say) if every_s else None
     try:
-        status = _run(command, part, options, recorder, rolling, look)
+        status = observed_run(command, part, _environment(part, options), recorder, rolling, look)
     except ProfileError as error:
         part.remove()
         if recorder is not None:
@@ -335,60 +331,6 @@ def _kernel_recorder(options: Options, part: PartDirectory) -> KernelRecorder | 
     if recorder.sentence:
         say(recorder.sentence)
     return recorder
-
-
-def _run(
-    command: Command,
-    part: PartDirectory,
-    options: Options,
-    recorder: KernelRecorder | None,
-    rolling: Rolling | None,
-    look: Callable[[PartDirectory], None] | None,
-) -> ExitStatus:
-    environment = _environment(part, options)
-    observer, snapshots = Observer(os.getpid()), Snapshots(part.folder)
-    often = Often(LOOK_S)
-    every_s = LOOK_S
-    if recorder is not None:
-        from leadline.capture.kernel.recorder import LOOK_S as KERNEL_LOOK_S
-
-        every_s = KERNEL_LOOK_S
-        if recorder.switch is not None:
-            environment[KERNEL_VARIABLE] = str(recorder.switch)
-
-    def beat() -> None:
-        if recorder is not None:
-            recorder.look()
-        if not often.due():
-            return
-        part.beat()
-        observer.look()
-        snapshots.look()
-        if rolling is not None:
-            rolling.beat()
-        if look is not None:
-            look(part)
-
-    try:
-        return run_program(command, environment, beat, every_s)
-    finally:
-        with contextlib.suppress(OSError):
-            part.note_observed(observer.observed(), _growth(part))
-
-
-def _growth(part: PartDirectory) -> list[dict[str, Any]]:
-    """How the paths of the process with the largest segment changed over the run; empty for a short one."""
-    try:
-        segments = sorted(part.folder.glob(f"*{SEGMENT_SUFFIX}"), key=lambda path: -path.stat().st_size)
-        kept = snapshots_of(segments[0]) if segments else []
-        if len(kept) < 2:
-            return []
-        from leadline.verdict.growth import growth
-
-        return growth(kept, segments[0])
-    except Exception as error:  # the profile is worth more
-        say(f"How the run changed over time is not known ({type(error).__name__}: {error}).")
-        return []
 
 
 def _attach(path: Path, recording: Path) -> None:

@@ -1,0 +1,74 @@
+"""Runs a program and looks at it from outside while it runs: its processes in /proc, its segments at doubling times."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from leadline._package import SEGMENT_SUFFIX
+from leadline.capture.config import KERNEL_VARIABLE
+from leadline.capture.messages import say
+from leadline.capture.observe import LOOK_S, Observer, Often
+from leadline.capture.part import PartDirectory
+from leadline.capture.rolling import Rolling
+from leadline.capture.snapshots import Snapshots, snapshots_of
+from leadline.capture.supervisor import Command, ExitStatus, run_program
+
+if TYPE_CHECKING:
+    from leadline.capture.kernel.recorder import KernelRecorder
+
+
+def observed_run(
+    command: Command,
+    part: PartDirectory,
+    environment: dict[str, str],
+    recorder: KernelRecorder | None,
+    rolling: Rolling | None,
+    look: Callable[[PartDirectory], None] | None,
+) -> ExitStatus:
+    """Run the program to its end. `look` is called twice a second; what was seen is noted in the session's record."""
+    observer, snapshots = Observer(os.getpid()), Snapshots(part.folder)
+    often = Often(LOOK_S)
+    every_s = LOOK_S
+    if recorder is not None:
+        from leadline.capture.kernel.recorder import LOOK_S as KERNEL_LOOK_S
+
+        every_s = KERNEL_LOOK_S
+        if recorder.switch is not None:
+            environment[KERNEL_VARIABLE] = str(recorder.switch)
+
+    def beat() -> None:
+        if recorder is not None:
+            recorder.look()
+        if not often.due():
+            return
+        part.beat()
+        observer.look()
+        snapshots.look()
+        if rolling is not None:
+            rolling.beat()
+        if look is not None:
+            look(part)
+
+    try:
+        return run_program(command, environment, beat, every_s)
+    finally:
+        with contextlib.suppress(OSError):
+            part.note_observed(observer.observed(), _growth(part))
+
+
+def _growth(part: PartDirectory) -> list[dict[str, Any]]:
+    """How the paths of the process with the largest segment changed over the run; empty for a short one."""
+    try:
+        segments = sorted(part.folder.glob(f"*{SEGMENT_SUFFIX}"), key=lambda path: -path.stat().st_size)
+        kept = snapshots_of(segments[0]) if segments else []
+        if len(kept) < 2:
+            return []
+        from leadline.verdict.growth import growth
+
+        return growth(kept, segments[0])
+    except Exception as error:  # the profile is worth more
+        say(f"How the run changed over time is not known ({type(error).__name__}: {error}).")
+        return []
