@@ -30,8 +30,7 @@ from leadline.capture.errors import ProfileError
 from leadline.capture.metrics import metrics_text
 
 if TYPE_CHECKING:
-    from http.server import BaseHTTPRequestHandler
-
+    from leadline._local_server import LocalHandler
     from leadline.capture.handle import Current
     from leadline.capture.native import Native
 
@@ -96,13 +95,13 @@ class Endpoint:
 
     def __init__(self, current: Current, port: int = 0) -> None:
         import secrets
-        from http.server import ThreadingHTTPServer  # here, for those who open none
+
+        from leadline._local_server import LocalServer  # here, for those who open none
 
         self._current = current
         self.token = secrets.token_hex(16)
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
-        self._server.daemon_threads = True
-        self.port = int(self._server.server_address[1])
+        self._server = LocalServer(port, self._handler())
+        self.port = self._server.server_port
         self.address = f"http://127.0.0.1:{self.port}"
         self._port_file: Path | None = None
         self._pid = os.getpid()
@@ -135,8 +134,8 @@ class Endpoint:
 
     def answer(self, method: str, target: str) -> tuple[int, str, bytes]:
         """(status, content type, body) of a request that was let in."""
-        url = urlsplit(target)
         try:
+            url = urlsplit(target)
             match method, url.path:
                 case "GET", "/metrics":
                     return 200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(self._current).encode()
@@ -155,6 +154,8 @@ class Endpoint:
             return 409, _TEXT, f"{error}\n".encode()
         except OSError as error:
             return 500, _TEXT, f"The profile could not be read or written: {error}\n".encode()
+        except Exception as error:
+            return 400, _TEXT, f"That request makes no sense: {error}\n".encode("utf-8", "replace")
         return 404, _TEXT, b"There are GET /metrics and /status, POST /start, /stop and /snapshot.\n"
 
     def _status(self) -> dict[str, Any]:
@@ -182,23 +183,17 @@ class Endpoint:
             return 200, kind, made.read_bytes()
 
     def _let_in(self, headers: Any) -> bool:
-        from secrets import compare_digest
+        from leadline._local_server import is_token
 
-        if headers.get("Host", "") not in (f"127.0.0.1:{self.port}", f"localhost:{self.port}"):
-            return False
-        given = headers.get("Authorization", "").removeprefix("Bearer ").encode("utf-8", "replace")
-        return compare_digest(given, self.token.encode())
+        given = headers.get("Authorization", "").removeprefix("Bearer ")
+        return self._server.is_own(headers.get("Host", "")) and is_token(given, self.token)
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        from http.server import BaseHTTPRequestHandler
+    def _handler(self) -> type[LocalHandler]:
+        from leadline._local_server import LocalHandler
 
         endpoint = self
 
-        class Handler(BaseHTTPRequestHandler):
-            server_version = "leadline"
-            sys_version = ""
-            timeout = 30
-
+        class Handler(LocalHandler):
             def do_GET(self) -> None:
                 self._reply("GET")
 
@@ -210,14 +205,6 @@ class Endpoint:
                     status, kind, body = endpoint.answer(method, self.path)
                 else:
                     status, kind, body = 403, _TEXT, b"The token is missing, or this is not the server's own address.\n"
-                self.send_response(status)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(body)))
-                self.send_header("Cache-Control", "no-store")
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *arguments: Any) -> None:
-                """The program's terminal is its own."""
+                self.reply(status, kind, body, [("Cache-Control", "no-store")])
 
         return Handler

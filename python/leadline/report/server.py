@@ -8,7 +8,6 @@ that resolves to this machine works either. It only reads, and sends no other fi
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import secrets
@@ -16,11 +15,11 @@ import stat
 import threading
 import zipfile
 from collections.abc import Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from leadline._local_server import TEXT, LocalHandler, LocalServer, is_token
 from leadline.profiles import Profile
 from leadline.report.build import build_report
 from leadline.report.embedded import packed
@@ -56,7 +55,8 @@ class View:
             return "text/html; charset=utf-8", render_server_page(self._names).encode()
         if kind == "source":
             return "application/json", json.dumps({"text": self._source(query.get("file", [""])[0])}).encode()
-        index = int(rest) if rest.isascii() and rest.isdigit() and int(rest) < len(self._profiles) else -1
+        place = int(rest) if rest.isascii() and rest.isdigit() and len(rest) < 6 else -1
+        index = place if place < len(self._profiles) else -1
         if index < 0 or kind not in ("profile", "report", "findings", "predicted"):
             return None
         if kind == "predicted":
@@ -131,9 +131,8 @@ class ViewServer:
     def __init__(self, view: View, port: int = 0) -> None:
         self._token = secrets.token_urlsafe(16)
         self._view = view
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
-        self._server.daemon_threads = True
-        self.port = self._server.server_address[1]
+        self._server = LocalServer(port, self._handler())
+        self.port = self._server.server_port
         self.address = f"http://127.0.0.1:{self.port}/{self._token}/"
 
     def serve(self) -> None:
@@ -144,41 +143,30 @@ class ViewServer:
         self._server.shutdown()
         self._server.server_close()
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
+    def _handler(self) -> type[LocalHandler]:
         server = self
 
-        class Handler(BaseHTTPRequestHandler):
-            server_version = "leadline"
-            sys_version = ""
-
+        class Handler(LocalHandler):
             def do_GET(self) -> None:
-                status, kind, body = server._answer(self.path, self.headers.get("Host", ""))
-                self.send_response(status)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(body)))
-                for name, value in _HEADERS:
-                    self.send_header(name, value)
-                self.end_headers()
-                with contextlib.suppress(ConnectionError):  # a page that was closed while it was read
-                    self.wfile.write(body)
-
-            def log_message(self, format: str, *args: Any) -> None:
-                """The terminal is the user's."""
+                self.reply(*server._answer(self.path, self.headers.get("Host", "")), _HEADERS)
 
         return Handler
 
     def _answer(self, target: str, host: str) -> tuple[int, str, bytes]:
-        plain = "text/plain; charset=utf-8"
-        if host not in (f"127.0.0.1:{self.port}", f"localhost:{self.port}"):
+        plain = TEXT
+        if not self._server.is_own(host):
             return 403, plain, b"This server answers to its own address only."
-        parts = urlsplit(target)
+        try:
+            parts = urlsplit(target)
+        except ValueError:
+            return 400, plain, b"That is no address."
         token, slash, path = parts.path.lstrip("/").partition("/")
-        if not slash or not secrets.compare_digest(token.encode(), self._token.encode()):
+        if not slash or not is_token(token, self._token):
             return 404, plain, b"There is nothing here; open the whole address that `leadline view` printed."
         try:
             found = self._view.answer(path, parse_qs(parts.query))
-        except (OSError, ValueError) as error:
-            return 500, plain, f"The profile can no longer be read: {error}".encode()
+        except Exception as error:  # a fault of ours costs one answer, and a traceback would go to the terminal
+            return 500, plain, f"The profile can no longer be read: {error}".encode("utf-8", "replace")
         return (404, plain, b"There is no such part.") if found is None else (200, *found)
 
 

@@ -15,11 +15,11 @@ import secrets
 import signal
 import threading
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
+from leadline._local_server import TEXT, LocalHandler, LocalServer, is_token
 from leadline._output import write_text
 from leadline.capture.messages import say
 from leadline.capture.training.config import TrainingConfig
@@ -200,15 +200,18 @@ class HttpListener:
         self._port_file = folder / f"{stem_of_rank(rank)}.port"
         token = secrets.token_hex(16)
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(LocalHandler):
             def do_POST(self) -> None:
-                url = urlsplit(self.path)
-                if not secrets.compare_digest(self.headers.get("X-Leadline-Token", ""), token):
+                if not is_token(self.headers.get("X-Leadline-Token", ""), token):
                     return self._answer(403, "the token of the port file is missing")
+                try:
+                    url = urlsplit(self.path)
+                except ValueError:
+                    return self._answer(400, "that is no address")
                 if url.path != "/window":
                     return self._answer(404, "there is only /window")
                 asked = {name: values[-1] for name, values in parse_qs(url.query).items()}
-                if not all(value.isdigit() for value in asked.values()):
+                if not all(value.isascii() and value.isdigit() and len(value) < 16 for value in asked.values()):
                     return self._answer(400, "steps, first and all are numbers")
                 numbers = {name: int(value) for name, value in asked.items()}
                 if numbers.pop("all", 0):
@@ -218,22 +221,14 @@ class HttpListener:
                 return self._answer(200, "asked")
 
             def _answer(self, code: int, text: str) -> None:
-                body = f"{text}\n".encode()
-                self.send_response(code)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+                self.reply(code, TEXT, f"{text}\n".encode())
 
-            def log_message(self, format: str, *arguments: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = LocalServer(0, Handler)
         threading.Thread(target=self._server.serve_forever, name="leadline-window", daemon=True).start()
         self._port_file.unlink(missing_ok=True)  # whoever may read an old one shall not read this one
         private = os.open(self._port_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(private, "w") as file:
-            file.write(f"{self._server.server_address[1]} {token}\n")
+            file.write(f"{self._server.server_port} {token}\n")
 
     def poll(self, ended: int) -> None:
         self._files.poll(ended)
