@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from leadline.analysis import Analysis
 from leadline.profiles import Profile
 from leadline.profiles.lineage import clock_of, record_of_rows
-from leadline.profiles.moments import OF_A_MOMENT, moment_devices
+from leadline.profiles.moments import OF_A_MOMENT
 from leadline.profiles.tree import Tree
 from leadline.schema import METRICS, EventKind, FrameKind, MetricKind
 
@@ -48,6 +48,12 @@ def counts_and_sums(profile: Profile) -> Contradictions:
         yield f"metrics row {row} ({kinds[row]}): the sum of squares is below sum x sum / count"
 
 
+def _devices_of(tree: Tree, metric: MetricKind) -> list[int]:
+    """Rows of devices, -1 for the CPU, that the metric was measured on."""
+    rows = tree.tables["metrics"]
+    return np.unique(rows["device"][(rows["metric"] == int(metric)) & (rows["count"] != 0)]).tolist()
+
+
 def inclusive_is_own_and_children(profile: Profile) -> Contradictions:
     """The roll-up, against the plain loop over parents."""
     tree = profile.tree
@@ -56,7 +62,7 @@ def inclusive_is_own_and_children(profile: Profile) -> Contradictions:
         if not info.additive:
             continue
         moment = info.kind in OF_A_MOMENT  # added up within a process and on a device only
-        for device in moment_devices(tree.tables["metrics"], info.kind) if moment else [None]:
+        for device in _devices_of(tree, info.kind) if moment else [None]:
             whole = [int(value) for value in tree.exclusive(info.kind, device).sum]
             for row in range(len(parent) - 1, 0, -1):
                 whole[parent[row]] += whole[row]

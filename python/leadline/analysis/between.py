@@ -11,7 +11,7 @@ import numpy as np
 
 from leadline.analysis.columns import Mask
 from leadline.profiles import Profile
-from leadline.schema import FrameKind
+from leadline.schema import FrameKind, MetricKind
 from leadline.trace.links import links_of
 
 
@@ -39,7 +39,6 @@ def between_devices(profile: Profile, kept: Mask | None = None) -> list[LinkRow]
     """The most bytes first; nothing where no copy said between which devices it was."""
     tree = profile.tree
     wanted = (tree.kinds == int(FrameKind.COPY)) & (np.ones(len(tree), np.bool_) if kept is None else kept)
-    sums: dict[tuple[int, int, int, str], list[int]] = {}
     pairs = {frame: pair for frame in np.unique(tree.frame_of[wanted]).tolist() if (pair := _pair(profile, frame))}
     if not pairs:
         return []
@@ -47,14 +46,18 @@ def between_devices(profile: Profile, kept: Mask | None = None) -> list[LinkRow]
     rates = {
         (one.process, one.index, link.device): link.bytes_s for one in devices.values() for link in links_of(one.detail)
     }
-    for row, device in devices.items():
-        bytes_, time = tree.exclusive("copy_bytes", row), tree.exclusive("gpu_time", row)
-        for frame, (source, target, link) in pairs.items():
-            here = wanted & (tree.frame_of == frame) & (time.count > 0)
-            if here.any():
-                found = sums.setdefault((device.process, source, target, link), [0, 0, 0])
-                for at, column in enumerate((time.count, bytes_.sum, time.sum)):
-                    found[at] += int(column[here].sum())
+    sums: dict[tuple[int, int, int, str], list[int]] = {}
+    metrics = tree.tables["metrics"]
+    for kind, at in ((MetricKind.GPU_TIME, 2), (MetricKind.COPY_BYTES, 1)):
+        rows = np.flatnonzero((metrics["metric"] == int(kind)) & (metrics["count"] > 0))
+        rows = rows[wanted[metrics["node"][rows]]]
+        frames, on = tree.frame_of[metrics["node"][rows]].tolist(), metrics["device"][rows].tolist()
+        values = zip(frames, on, metrics["sum"][rows].tolist(), metrics["count"][rows].tolist(), strict=True)
+        for frame, row, total, count in values:
+            if frame in pairs and row in devices:
+                found = sums.setdefault((devices[row].process, *pairs[frame]), [0, 0, 0])
+                found[at] += total
+                found[0] += count if at == 2 else 0
     made = [
         LinkRow(*key, copies, total, ns, rates.get((key[0], key[1], key[2])) or None)
         for key, (copies, total, ns) in sums.items()

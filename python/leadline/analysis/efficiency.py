@@ -25,7 +25,7 @@ from leadline.analysis.columns import Rows
 from leadline.analysis.devicerates import Rate, cpu_name, peak_rate
 from leadline.analysis.flops import FlopColumns, flop_columns
 from leadline.profiles import Profile
-from leadline.schema import EventKind, FrameKind
+from leadline.schema import EventKind, FrameKind, LossKind, MetricKind
 from leadline.work.operators import class_of_generated, class_of_operator
 
 _CALLS = [int(kind) for kind in (EventKind.OPERATOR, EventKind.REGION, EventKind.KERNEL, EventKind.PHASE)]
@@ -46,6 +46,10 @@ class ClassRate:
     def achieved(self) -> float:
         """Operations per second."""
         return self.flops / self.time_ns * 1e9 if self.time_ns else 0.0
+
+
+_MOST_SHARE = 1.05
+"""Of the peak: published peaks are those of boost clocks, which a device may exceed a little, not by more."""
 
 
 @dataclass(frozen=True)
@@ -78,20 +82,33 @@ class Efficiency:
     classes: tuple[ClassRate, ...]
     uncounted: tuple[str, ...]
     estimate: ModelEstimate | None = None
+    devices: int = 1
+    """That worked for the rank; `peak` is of one of them."""
 
     @property
     def mfu(self) -> float | None:
-        """0 to 1; None where the peak is not known."""
-        return (self.flops - self.recomputed) / self._possible if self._possible else None
+        """0 to 1; None where the peak is not known or more was counted than the devices can do."""
+        return (self.flops - self.recomputed) / self._possible if self._possible and not self.implausible else None
 
     @property
     def hfu(self) -> float | None:
-        """0 to 1; None where the peak is not known."""
-        return self.flops / self._possible if self._possible else None
+        """0 to 1; None where the peak is not known or more was counted than the devices can do."""
+        return self.flops / self._possible if self._possible and not self.implausible else None
+
+    @property
+    def implausible(self) -> str:
+        """Why no share of the peak is given although the peak is known; empty where one is."""
+        share = self.flops / self._possible if self._possible else 0.0
+        if share <= _MOST_SHARE:
+            return ""
+        return (
+            f"the operations counted are {100 * share:.0f} % of what {self.devices} "
+            f"device{'s' * (self.devices != 1)} can do in a step, so the steps, the shapes or the peak are wrong"
+        )
 
     @property
     def _possible(self) -> float:
-        return self.peak.flops * self.step_ns / 1e9
+        return self.devices * self.peak.flops * self.step_ns / 1e9
 
 
 def efficiency(profile: Profile, facts: Mapping[str, Any]) -> Efficiency | None:
@@ -121,7 +138,16 @@ def efficiency(profile: Profile, facts: Mapping[str, Any]) -> Efficiency | None:
         classes=tuple(_classes(profile, columns, of_run, device)),
         uncounted=columns.uncounted,
         estimate=_estimate(profile, model, by_step, columns),
+        devices=max(_devices_that_worked(profile), 1),
     )
+
+
+def _devices_that_worked(profile: Profile) -> int:
+    """Devices with kernels; 0 where none was measured, as on a CPU."""
+    metrics = profile.tree.tables["metrics"]
+    kernels = profile.tree.kinds == int(FrameKind.KERNEL)
+    rows = np.flatnonzero((metrics["metric"] == int(MetricKind.GPU_TIME)) & (metrics["count"] > 0))
+    return len(np.unique(metrics["device"][rows[kernels[metrics["node"][rows]]]]))
 
 
 def measured_steps(facts: Mapping[str, Any]) -> int:
@@ -146,7 +172,7 @@ def _per_step(profile: Profile, steps: int, columns: FlopColumns) -> tuple[NDArr
     length = np.asarray(events["duration_ns"]).astype(np.int64)
     node = np.asarray(events["node"]).astype(np.int64)
     marks = np.flatnonzero((kind == int(EventKind.STEP)) & (length >= 0))
-    whole = marks.size > 0 and not any("event" in str(loss.kind) for loss in profile.losses)
+    whole = marks.size > 0 and not any(loss.kind == LossKind.EVENTS_DROPPED for loss in profile.losses)
     if not whole:
         return columns.calls / steps, "whole run"
     first = marks[np.argsort(start[marks])]

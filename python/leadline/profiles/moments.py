@@ -18,25 +18,45 @@ OF_A_MOMENT = frozenset({MetricKind.PEAK_LIVE_BYTES})
 _COLUMNS = ("count", "sum", "min", "max", "sum_squares")
 
 
-def moment_devices(metrics: Columns, metric: MetricKind) -> list[int]:
-    """The devices (rows, -1 for the CPU) that the metric was measured on."""
-    rows = (metrics["metric"] == int(metric)) & (metrics["count"] != 0)
-    return [int(device) for device in np.unique(metrics["device"][rows])]
+def apart(
+    metrics: Columns, shape: Shape, kinds: NDArray[np.uint8], metric: MetricKind, stream: int | None = None
+) -> list[Measures]:
+    """The measures of devices that may not be added up, each by itself: in the first what every process measured on its
+    first device (the CPU is one), in the second on its second. As many as a process has devices, not as there are."""
+    here = np.flatnonzero((metrics["metric"] == int(metric)) & (metrics["count"] != 0))
+    if not len(here):
+        return []
+    owner = _owners(shape, kinds)[metrics["node"][here]]
+    pairs, which = np.unique(np.stack((owner, metrics["device"][here].astype(np.int64))), axis=1, return_inverse=True)
+    first = np.searchsorted(pairs[0], pairs[0], side="left")
+    number = (np.arange(pairs.shape[1]) - first)[which.reshape(-1)]
+    found = []
+    for one in range(int(number.max()) + 1):
+        rows = here[number == one]
+        chosen = {name: values[rows] for name, values in metrics.items()}
+        found.append(exclusive_measures(chosen, shape.size, metric, None, stream))
+    return found
 
 
-def exclusive_at_peaks(metrics: Columns, nodes: int, metric: MetricKind, stream: int | None) -> Measures:
+def _owners(shape: Shape, kinds: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """The process of every node, the root where there is none."""
+    owner = np.where(kinds == int(FrameKind.PROCESS), np.arange(shape.size), np.maximum(shape.parent, 0))
+    while not np.array_equal(further := owner[owner], owner):
+        owner = further
+    found: NDArray[np.int64] = owner.astype(np.int64)
+    return found
+
+
+def exclusive_at_peaks(exclusive: Sequence[Measures], nodes: int) -> Measures:
     """Of every node the device that has most."""
-    devices = moment_devices(metrics, metric)
-    return _largest([exclusive_measures(metrics, nodes, metric, device, stream) for device in devices], nodes)
+    return _largest(exclusive, nodes)
 
 
 def at_one_moment(shape: Shape, kinds: NDArray[np.uint8], exclusive: Sequence[Measures]) -> NDArray[np.int64]:
     """What each node held of the largest peak there was, that of one process on one device: what a picture whose parts
-    are as large as their sum may show. `exclusive`: the measures of each device by itself."""
+    are as large as their sum may show. `exclusive`: see `apart`."""
     best = np.zeros(shape.size, np.int64)
-    owner = np.where(kinds == int(FrameKind.PROCESS), np.arange(shape.size), np.maximum(shape.parent, 0))
-    while not np.array_equal(further := owner[owner], owner):
-        owner = further
+    owner = _owners(shape, kinds)
     for one in exclusive:
         held = np.maximum(one.sum, 0)
         largest = int(np.argmax(np.bincount(owner, weights=held, minlength=1)))
@@ -46,8 +66,8 @@ def at_one_moment(shape: Shape, kinds: NDArray[np.uint8], exclusive: Sequence[Me
 
 
 def inclusive_at_peaks(shape: Shape, kinds: NDArray[np.uint8], exclusive: Sequence[Measures]) -> Measures:
-    """Rolled up within a process, for each device of `exclusive` (its measures) by itself; of every node the device
-    that has most, and of what stands above processes the process that has most."""
+    """Rolled up within a process, for each of `exclusive` (see `apart`) by itself; of every node the device that has
+    most, and of what stands above processes the process that has most."""
     return _largest([_within_processes(shape, kinds, one) for one in exclusive], shape.size)
 
 

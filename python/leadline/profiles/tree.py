@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from leadline.profiles.measures import Measures, Stat, exclusive_measures
 from leadline.profiles.moments import (
     OF_A_MOMENT,
+    apart,
     at_one_moment,
     exclusive_at_peaks,
     inclusive_at_peaks,
-    moment_devices,
 )
 from leadline.profiles.rollup import Shape, inclusive_measures
 from leadline.profiles.tables import Array, Columns, Tables
@@ -166,6 +166,10 @@ class Node:
         return f"<Node {self.row} {self.kind} {self.name}{where}>"
 
 
+_MOST_DEVICES = 8
+"""Columns of single devices that are kept; each has a row for every node."""
+
+
 class Tree:
     """All nodes of a profile. Row 0 is the root."""
 
@@ -228,13 +232,15 @@ class Tree:
         without a device is that of the device with most, since devices peak at different moments."""
         key = (metric_kind(metric), device, stream)
         if key not in self._exclusive:
-            metrics = self.tables["metrics"]
-            apart = key[0] in OF_A_MOMENT and device is None
-            self._exclusive[key] = (
-                exclusive_at_peaks(metrics, len(self), key[0], stream)
-                if apart
-                else exclusive_measures(metrics, len(self), *key)
-            )
+            if key[0] in OF_A_MOMENT and device is None:
+                found = exclusive_at_peaks(self._apart(key[0], stream), len(self))
+            else:
+                found = exclusive_measures(self.tables["metrics"], len(self), *key)
+            if device is not None:  # of hundreds of ranks nobody asks twice
+                of_devices = [one for one in self._exclusive if one[1] is not None]
+                if len(of_devices) >= _MOST_DEVICES:
+                    del self._exclusive[of_devices[0]]
+            self._exclusive[key] = found
         return self._exclusive[key]
 
     def inclusive(self, metric: str | MetricKind, device: int | None = None, stream: int | None = None) -> Measures:
@@ -250,9 +256,8 @@ class Tree:
             )
         if key not in self._inclusive:
             if key[0] in OF_A_MOMENT:
-                devices = moment_devices(self.tables["metrics"], key[0]) if device is None else [device]
-                apart = [self.exclusive(key[0], one, stream) for one in devices]
-                self._inclusive[key] = inclusive_at_peaks(self.shape, self.kinds, apart)
+                separate = self._apart(key[0], stream) if device is None else [self.exclusive(*key)]
+                self._inclusive[key] = inclusive_at_peaks(self.shape, self.kinds, separate)
             else:
                 self._inclusive[key] = inclusive_measures(self.shape, self.exclusive(*key))
         return self._inclusive[key]
@@ -263,8 +268,10 @@ class Tree:
         kind = metric_kind(metric)
         if kind not in OF_A_MOMENT:
             return self.exclusive(kind).sum
-        devices = moment_devices(self.tables["metrics"], kind)
-        return at_one_moment(self.shape, self.kinds, [self.exclusive(kind, device) for device in devices])
+        return at_one_moment(self.shape, self.kinds, self._apart(kind, None))
+
+    def _apart(self, kind: MetricKind, stream: int | None) -> list[Measures]:
+        return apart(self.tables["metrics"], self.shape, self.kinds, kind, stream)
 
     def frame_rows(
         self, kind: str | FrameKind | None = None, name: str | None = None, pattern: str | re.Pattern[str] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from leadline.analysis import Analysis, breakdown, peaks, scratch
 from leadline.analysis.between import between_devices
 from leadline.analysis.columns import Mask
 from leadline.analysis.hardware import by_kernel
+from leadline.analysis.hotpaths import Entry
 from leadline.profiles import Profile, Tree
 from leadline.profiles.records import Device as DeviceRecord
 from leadline.report.model import Busy, Device, Gpu, Memory, Peak
@@ -37,13 +38,16 @@ def memory(analysis: Analysis, words: PathWords, kept: Mask, top: int) -> Memory
     if not analysis.peaks and not allocated.count.any():
         return None
     made = []
+    labels, devices = process_labels(profile), {device.row: device for device in profile.devices}
     for number, peak in enumerate(analysis.peaks):
-        holding = peaks.only(len(tree), peak, kept)
-        if not holding.any():
+        if not kept[peak.nodes].any():
             continue
-        rows = top if number < MOST_HELD else 0
-        holders = analysis.hot_paths.ranked("peak_live_bytes", rows, holding, device=peak.device).entries
-        made.append(Peak(_memory_name(profile, peak), peak.held, tuple(words.path(entry) for entry in holders)))
+        holders: Sequence[Entry] = ()
+        if number < MOST_HELD:
+            holding = peaks.only(len(tree), peak, kept)
+            holders = analysis.hot_paths.ranked("peak_live_bytes", top, holding, device=peak.device).entries
+        name = _memory_name(profile, peak, labels, devices)
+        made.append(Peak(name, peak.held, tuple(words.path(entry) for entry in holders)))
     return Memory(
         allocated_bytes=int(allocated.sum[kept].sum()),
         freed_bytes=int(freed.sum[kept].sum()),
@@ -53,21 +57,22 @@ def memory(analysis: Analysis, words: PathWords, kept: Mask, top: int) -> Memory
     )
 
 
-def _memory_name(profile: Profile, peak: peaks.Peak) -> str:
+def _memory_name(
+    profile: Profile, peak: peaks.Peak, labels: Mapping[int, str], devices: Mapping[int, DeviceRecord]
+) -> str:
     """`NVIDIA H200 (device 0), rank 1`; `CPU` or, of several processes, `CPU, rank 1`."""
-    if peak.device >= 0:
-        found = [one for one in profile.devices if one.row == peak.device]
-        if found:
-            return _device_name(profile, found[0])
+    if peak.device in devices:
+        return device_name(devices[peak.device], labels)
     owner = [process.row for process in profile.processes if process.node.row == peak.process]
-    label = process_labels(profile).get(owner[0], "") if owner else ""
+    label = labels.get(owner[0], "") if owner else ""
     place = "CPU" if peak.device < 0 else f"device {peak.device}"
     return f"{place}, {label}" if label else place
 
 
-def _device_name(profile: Profile, device: DeviceRecord) -> str:
+def device_name(device: DeviceRecord, labels: Mapping[int, str]) -> str:
+    """Which of several alike: `NVIDIA H200 (device 0), rank 1`."""
     name = f"{device.name or device.detail.get('type', 'device')} (device {device.index})"
-    label = process_labels(profile).get(device.process, "")
+    label = labels.get(device.process, "")
     return f"{name}, {label}" if label else name
 
 
@@ -83,10 +88,9 @@ def gpu(profile: Profile, kept: Mask, top: int) -> Gpu | None:
     sync_ns = int(tree.exclusive("sync_time").sum[kept].sum())
     if not rows and not sync_ns:
         return None
-    known = {device.row: device for device in profile.devices}
     kernels = breakdown.kernels(tree, kept)
     return Gpu(
-        devices=tuple(_device(profile, row, known.get(row), kept) for row in sorted(set(rows))),
+        devices=tuple(_devices(profile, sorted(set(rows)), kept)),
         kernels=tuple(kernels[:top]),
         kernels_hidden=max(0, len(kernels) - top),
         work_ns=int(tree.exclusive("gpu_time").sum[kept].sum()),
@@ -97,21 +101,38 @@ def gpu(profile: Profile, kept: Mask, top: int) -> Gpu | None:
     )
 
 
-def _device(profile: Profile, row: int, record: DeviceRecord | None, kept: Mask) -> Device:
+def _devices(profile: Profile, rows: Sequence[int], kept: Mask) -> Iterator[Device]:
     tree = profile.tree
-    time = tree.exclusive("gpu_time", row)
     copies = tree.kinds == int(FrameKind.COPY)
-    return Device(
-        process=process_labels(profile).get(record.process, "") if record else "",
-        name=_device_name(profile, record) if record else f"device {row}",
-        work_ns=int(time.sum[kept].sum()),
-        kernels_ns=int(time.sum[kept & ~copies].sum()),
-        copies_ns=int(time.sum[kept & copies].sum()),
-        idle_ns=int(tree.exclusive("gpu_idle_time", row).sum[kept].sum()),
-        launches=int(time.count[kept & ~copies].sum()),
-        copy_bytes=int(tree.exclusive("copy_bytes", row).sum[kept].sum()),
-        busy=_busy(record.detail) if record else None,
-    )
+    kernels, copied = (_by_device(tree, MetricKind.GPU_TIME, kept & which) for which in (~copies, copies))
+    idle, moved = (_by_device(tree, kind, kept) for kind in (MetricKind.GPU_IDLE_TIME, MetricKind.COPY_BYTES))
+    known, labels = {device.row: device for device in profile.devices}, process_labels(profile)
+    for row in rows:
+        record = known.get(row)
+        (kernels_ns, launches), (copies_ns, _) = kernels.get(row, (0, 0)), copied.get(row, (0, 0))
+        yield Device(
+            process=labels.get(record.process, "") if record else "",
+            name=device_name(record, labels) if record else f"device {row}",
+            work_ns=kernels_ns + copies_ns,
+            kernels_ns=kernels_ns,
+            copies_ns=copies_ns,
+            idle_ns=idle.get(row, (0, 0))[0],
+            launches=launches,
+            copy_bytes=moved.get(row, (0, 0))[0],
+            busy=_busy(record.detail) if record else None,
+        )
+
+
+def _by_device(tree: Tree, metric: MetricKind, kept: Mask) -> dict[int, tuple[int, int]]:
+    """Sum and count of the kept nodes by row of devices: of ranks there are many, and each has few of the nodes."""
+    metrics = tree.tables["metrics"]
+    rows = np.flatnonzero((metrics["metric"] == int(metric)) & (metrics["count"] > 0))
+    rows = rows[kept[metrics["node"][rows]]]
+    devices, which = np.unique(metrics["device"][rows], return_inverse=True)
+    sums, counts = np.zeros(len(devices), np.int64), np.zeros(len(devices), np.int64)
+    np.add.at(sums, which, metrics["sum"][rows])
+    np.add.at(counts, which, metrics["count"][rows].astype(np.int64))
+    return {int(row): (int(ns), int(n)) for row, ns, n in zip(devices, sums, counts, strict=True)}
 
 
 def _busy(detail: Mapping[str, Any]) -> Busy | None:

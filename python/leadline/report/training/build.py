@@ -20,7 +20,7 @@ from leadline.report.paths import PathWords
 from leadline.report.phrases import loss_text
 from leadline.report.provenance import losses
 from leadline.report.summary import best_findings, finding_text
-from leadline.report.training.memory import holders, largest_peaks
+from leadline.report.training.memory import device_names, holders, largest_peaks
 from leadline.report.training.model import Change, Hot, Share, Steps, TrainingSummary
 from leadline.schema import EventKind, FrameKind
 from leadline.work.operators import CLASSES, COMPILATION
@@ -191,8 +191,8 @@ def _hot(analysis: Analysis, nodes: Any, metric: str) -> list[Hot]:
 
 
 def _peaks(analysis: Analysis) -> list[tuple[str, int]]:
-    devices = analysis.profile.devices
-    return [(devices[peak.device].name if peak.device >= 0 else "CPU", peak.held) for peak in largest_peaks(analysis)]
+    names = device_names(analysis.profile)
+    return [(names[peak.device], peak.held) for peak in largest_peaks(analysis)]
 
 
 def changes(now: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[Change, ...]:

@@ -26,11 +26,14 @@ def efficiency(summary: TrainingSummary) -> str:
     if found.recomputed:
         lines.append(f"- Of it {_flops(found.recomputed)} is work of the forward pass done again (checkpointing).")
     if found.mfu is not None and found.hfu is not None:
+        devices = f"{found.devices} devices of " if found.devices > 1 else ""
         again = f", HFU (with recomputation) {100 * found.hfu:.1f}%" if found.recomputed else ""
         lines.append(
-            f"- **MFU {100 * found.mfu:.1f}%**{again} of {_flops(found.peak.flops)}/s, the peak in {found.precision} "
+            f"- **MFU {100 * found.mfu:.1f}%**{again} of {devices}{_flops(found.peak.flops)}/s, the peak in {found.precision} "
             f"({escaped(found.peak.source)})."
         )
+    elif found.implausible:
+        lines.append(f"- No MFU: {found.implausible}.")
     else:
         lines.append(
             f"- No MFU: the peak of this device in {found.precision or 'this precision'} is unknown; "

@@ -6,8 +6,11 @@ from leadline.analysis import Analysis
 from leadline.analysis.layers import merged_layers
 from leadline.analysis.memorysnapshot import Snapshot
 from leadline.analysis.peaks import Peak
+from leadline.profiles import Profile
+from leadline.report.devices import device_name
 from leadline.report.markup import code, escaped, table
 from leadline.report.paths import PathWords
+from leadline.report.timesplit import process_labels
 from leadline.report.training.model import Holder, TrainingSummary
 from leadline.report.units import number, share, size
 from leadline.schema import MetricKind
@@ -21,6 +24,12 @@ def largest_peaks(analysis: Analysis) -> list[Peak]:
     for peak in analysis.peaks:
         found.setdefault(peak.device, peak)
     return list(found.values())
+
+
+def device_names(profile: Profile) -> dict[int, str]:
+    """By row of devices, -1 for the CPU; two of one model are told apart."""
+    labels = process_labels(profile)
+    return {-1: "CPU", **{device.row: device_name(device, labels) for device in profile.devices}}
 
 
 def holders(analysis: Analysis, snapshot: Snapshot | None) -> list[Holder]:
@@ -53,11 +62,11 @@ def holders(analysis: Analysis, snapshot: Snapshot | None) -> list[Holder]:
         node = tree.node(user) if user >= 0 else None
         line = (node.file, node.line) if node is not None else (live.file, live.line)
         in_snapshot[line] = in_snapshot.get(line, 0) + live.size
-    devices = analysis.profile.devices
+    names = device_names(analysis.profile)
     ranked = sorted(groups.items(), key=lambda item: -item[1])[:MOST_HOLDERS]
     return [
         Holder(
-            device=devices[device].name or f"device {devices[device].index}" if device >= 0 else "CPU",
+            device=names[device],
             place=place,
             module=module,
             operator=operator,
