@@ -160,11 +160,14 @@ def build_meta(part: Part) -> dict[str, Any]:
 
 
 def sum_cost(records: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Own cost over processes; `percent`: time in callbacks of all threads over the wall time of all processes."""
+    """Own cost over the processes that state one (traces of others do not); `percent`: time in callbacks of all threads
+    over the wall time of those processes."""
     total = {"callbacks_ns": 0, "flush_ns": 0, "events": 0, "held_bytes": 0}
     wall_ns = 0
     for record in records:
         cost = record.get("cost") or {}
+        if not cost:
+            continue
         for key in total:
             total[key] = min(total[key] + _integer(cost.get(key)), _MOST)
         wall_ns += _integer(record.get("wall_ns"))

@@ -4,6 +4,8 @@ nodes that count.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -98,14 +100,16 @@ def modules(tree: Tree, scopes: Scopes, kept: Mask, merge_layers: bool) -> list[
     total, backward = whole(time), whole(np.where(_in_phase(tree, scopes, BACKWARD), time, 0))
     selves = group_sums(group, own(time)[1:], len(names))
     gpu, alloc = whole(tree.exclusive("gpu_time").sum), whole(tree.exclusive("alloc_bytes").sum)
-    last = np.zeros(len(names), np.int64)
-    last[group] = rows
+    classes = np.unique(np.stack((group, tree.frames["module"][tree.frame_of[rows]].astype(np.int64))), axis=1)
+    named: dict[int, list[str]] = {}
+    for number, text in classes.T.tolist():
+        named.setdefault(number, []).append(tree.tables.strings[text])
     qualified = np.unique(np.stack((group, tree.frames["name"][tree.frame_of[rows]].astype(np.int64))), axis=1)
     merged = np.bincount(qualified[0], minlength=len(names))
     made = [
         ModuleRow(
             name,
-            tree.text("module", int(tree.frame_of[last[i]])),
+            _classes_text(named[i]),
             int(total[i]),
             int(selves[i]),
             int(total[i] - backward[i]),
@@ -118,6 +122,17 @@ def modules(tree: Tree, scopes: Scopes, kept: Mask, merge_layers: bool) -> list[
         if total[i] or gpu[i] or alloc[i]
     ]
     return sorted(made, key=lambda row: (-row.time_ns, -row.gpu_time_ns, row.name))
+
+
+_MOST_CLASSES = 4
+
+
+def _classes_text(classes: Sequence[str]) -> str:
+    """`Conv2d, ReLU`; of very many as many as fit a row: `BatchNorm2d, Conv2d, Linear and 4 others`."""
+    listed = sorted(filter(None, classes))
+    if len(listed) <= _MOST_CLASSES:
+        return ", ".join(listed)
+    return f"{', '.join(listed[: _MOST_CLASSES - 1])} and {len(listed) - _MOST_CLASSES + 1} others"
 
 
 def _module_names(tree: Tree, rows: Rows, merge_layers: bool) -> tuple[list[str], Rows]:

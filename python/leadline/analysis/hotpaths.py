@@ -28,7 +28,7 @@ class Entry:
     """`row`: the node with the largest value, which stands for the group. `common`: the innermost function on its path
     in or below which at least half of the group is; the user's line where none is. `modules`: one node of each distinct
     module name. `calls`: of the outermost operators. `paths`: distinct call paths merged. `values`: metric to exclusive
-    sum."""
+    sum. `callers`: distinct lines that call the function of the user's line, of the first of very many paths."""
 
     row: int
     common: int
@@ -36,6 +36,7 @@ class Entry:
     calls: int
     paths: int
     values: dict[str, int]
+    callers: int = 1
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,19 @@ class HotPaths:
         calls = self._tree.exclusive("call_time").count[outer[outer >= 0]]
         row = int(rows[np.argmax(sums[rows])])
         common = self._common(row, rows, sums)
-        return Entry(row, common, tuple(one_of_each.tolist()), int(calls.sum()), len(rows), values)
+        return Entry(row, common, tuple(one_of_each.tolist()), int(calls.sum()), len(rows), values, self._callers(rows))
+
+    def _callers(self, rows: Rows) -> int:
+        tree = self._tree
+        lines = set()
+        for row in np.unique(self._scopes.user[rows])[:_LOOKED_AT].tolist():
+            row = int(tree.parent[row]) if row >= 0 else -1
+            while row > 0 and tree.kinds[row] != int(FrameKind.PYTHON):
+                row = int(tree.parent[row])
+            if row > 0:
+                frame = int(tree.frame_of[row])
+                lines.add(tuple(int(tree.frames[column][frame]) for column in ("file", "line", "name")))
+        return max(len(lines), 1)
 
     def _common(self, row: int, rows: Rows, sums: Rows) -> int:
         held: dict[int, int] = {}

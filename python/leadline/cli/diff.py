@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from leadline.cli.errors import CommandError
-from leadline.cli.files import add_output
+from leadline.cli.files import add_output, format_of
 
 _FORMATS = ("text", "markdown", "json", "html")
 
@@ -13,7 +13,9 @@ _FORMATS = ("text", "markdown", "json", "html")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = f"{parser.prog} A [A2 ...] -- B [B2 ...] [--format FORMAT] [-o OUT]"
     parser.add_argument("files", metavar="FILE", nargs="+", help="profiles from before, --, profiles from after")
-    parser.add_argument("--format", choices=_FORMATS, default="text")
+    parser.add_argument(
+        "--format", choices=_FORMATS, help="text (default; taken from the ending of OUT where it says one)"
+    )
     parser.add_argument("--top", metavar="N", type=int, default=10, help="rows per table (default: 10)")
     add_output(parser, "write to OUT instead of the terminal")
 
@@ -44,10 +46,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.top < 1:
         raise CommandError("--top needs a number of rows of 1 or more.")
     found = compare([open_profile(file) for file in before], [open_profile(file) for file in after])
-    if arguments.format == "json":
+    chosen = arguments.format or format_of(arguments.output, _FORMATS)
+    if chosen == "json":
         text = json_comparison(found)
     else:
         forms = {"text": text_comparison, "markdown": markdown_comparison, "html": html_comparison}
-        text = forms[arguments.format](found, arguments.top)
+        text = forms[chosen](found, arguments.top)
     write_result(text, arguments.output, force=arguments.force)
     return 0

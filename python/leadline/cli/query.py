@@ -6,7 +6,9 @@ import argparse
 import sys
 
 from leadline.cli.errors import CommandError
-from leadline.cli.files import add_output
+from leadline.cli.files import add_output, format_of
+
+_FORMATS = ("text", "csv", "json")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a .leadline file")
     parser.add_argument("query", metavar="EXPR", help="the question, in quotes")
     parser.add_argument(
-        "--format", choices=("text", "csv", "json"), default="text", help="text (default), or all rows in base units"
+        "--format", choices=_FORMATS, help="text (default; taken from the ending of OUT), or all rows in base units"
     )
     add_output(parser, "write to OUT instead of the terminal")
 
@@ -37,8 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
         result = query(open_profile(arguments.file), arguments.query)
     except QueryError as error:
         raise CommandError(str(error)) from error
-    render = {"text": text_answer, "csv": csv_answer, "json": json_answer}[arguments.format]
+    chosen = arguments.format or format_of(arguments.output, _FORMATS)
+    render = {"text": text_answer, "csv": csv_answer, "json": json_answer}[chosen]
     write_result(render(result), arguments.output, force=arguments.force)
-    if result.note and arguments.format != "text":
+    if result.note and chosen != "text":
         print(f"leadline: {result.note}", file=sys.stderr)  # not into the table
     return 0

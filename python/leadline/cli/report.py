@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from leadline.cli.errors import CommandError
-from leadline.cli.files import add_output, add_source_root
+from leadline.cli.files import add_output, add_source_root, format_of
 
 if TYPE_CHECKING:
     from leadline.profiles import Profile
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _report_tool(arguments)
     if arguments.source:
         return _report_source(arguments)
-    chosen = arguments.format or _format_of(arguments.output)
+    chosen = arguments.format or format_of(arguments.output, list(_DEFAULT_ROWS))
     top = arguments.top or _DEFAULT_ROWS[chosen]
     options = ReportOptions(
         sort=arguments.sort,
@@ -128,11 +128,6 @@ def _of_rank(profile: Profile, arguments: argparse.Namespace) -> Profile:
     )
 
 
-def _format_of(output: str | None) -> str:
-    endings = {".html": "html", ".htm": "html", ".json": "json", ".md": "markdown"}
-    return next((name for ending, name in endings.items() if output and output.lower().endswith(ending)), "text")
-
-
 def _report_tool(arguments: argparse.Namespace) -> int:
     """What tools have found: text, or JSON with `--format json`."""
     import json
@@ -147,7 +142,7 @@ def _report_tool(arguments: argparse.Namespace) -> int:
     if not chosen:
         have = ", ".join(dict.fromkeys(one.name for one in everything)) or "none (run with `leadline run --tool NAME`)"
         raise CommandError(f"{arguments.file} holds nothing of a tool {arguments.tool!r}; it has {have}.")
-    if (arguments.format or _format_of(arguments.output)) == "json":
+    if (arguments.format or format_of(arguments.output, list(_DEFAULT_ROWS))) == "json":
         found = [{"process": one.process, **one.found} for one in chosen]
         write_result(json.dumps(found, indent=1) + "\n", arguments.output, force=arguments.force)
         return 0
@@ -179,7 +174,7 @@ def _report_source(arguments: argparse.Namespace) -> int:
             else "no instructions of kernels were sampled; run with `leadline run --instructions`"
         )
         raise CommandError(f"{arguments.file} has no source of kernels to show: {why}.")
-    if (arguments.format or _format_of(arguments.output)) == "json":
+    if (arguments.format or format_of(arguments.output, list(_DEFAULT_ROWS))) == "json":
         write_result(render_json(kernels), arguments.output, force=arguments.force)
         return 0
     width, colour = for_stream(sys.stdout) if arguments.output in (None, "-") else (120, False)

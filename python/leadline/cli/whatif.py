@@ -5,18 +5,17 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.cli.errors import CommandError
-from leadline.cli.files import add_output
+from leadline.cli.files import add_output, format_of
 
 if TYPE_CHECKING:
     from leadline.whatif.graph import Graph
     from leadline.whatif.predict import Report
 
 _FORMATS = ("text", "markdown", "json", "html")
-_ENDINGS = {".json": "json", ".md": "markdown", ".html": "html"}
+_FORMATS = ("text", "json", "markdown", "html")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from leadline.cli.files import write_result
 
-    chosen = arguments.format or _format_of(arguments.output)
+    chosen = arguments.format or format_of(arguments.output, _FORMATS)
     settings = _settings(arguments.settings)
     if arguments.list:
         if chosen == "html":
@@ -207,7 +206,3 @@ def _stragglers(arguments: argparse.Namespace, chosen: str) -> int:
         force=arguments.force,
     )
     return 0
-
-
-def _format_of(output: str | None) -> str:
-    return _ENDINGS.get(Path(output).suffix.lower(), "text") if output else "text"

@@ -78,6 +78,7 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
         functions_hidden=max(0, len(by_function) - top),
         operators=tuple(operators[:top]),
         operators_hidden=max(0, len(operators) - top),
+        operator_calls=sum(row.count for row in operators),
         modules=tuple(modules[:top]),
         modules_hidden=max(0, len(modules) - top),
         phases=tuple(breakdown.phases(tree, scope, kept)),

@@ -37,6 +37,7 @@ def report_object(report: Report) -> dict[str, Any]:
             }
             for row in report.operators
         ],
+        "operator_calls": report.operator_calls,
         "modules": [vars(row) for row in report.modules],
         "phases": [vars(row) for row in report.phases],
         "memory": _memory(report),
@@ -107,6 +108,7 @@ def _path(path: HotPath) -> dict[str, Any]:
         "inner": path.inner,
         "calls": path.calls,
         "paths": path.paths,
+        "callers": path.callers,
         "values": dict(path.values),
         "node": path.node,
         "ranks": vars(path.ranks) if path.ranks else None,

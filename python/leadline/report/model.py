@@ -89,6 +89,8 @@ class HotPath:
     """The innermost function below the user's line, of a path that ends in Python or native code; may be empty."""
     ranks: Spread | None = None
     """Of folded ranks: how far they are apart at the node, with all below it."""
+    callers: int = 1
+    """Lines that call the function of the user's line; `frames` shows one of them."""
 
 
 @dataclass(frozen=True)
@@ -360,6 +362,8 @@ class Report:
     functions_hidden: int
     operators: tuple[OperatorRow, ...]
     operators_hidden: int
+    operator_calls: int
+    """Of all operators, shown or not; `totals` counts calls of modules and functions too."""
     modules: tuple[ModuleRow, ...]
     modules_hidden: int
     phases: tuple[PhaseRow, ...]

@@ -67,6 +67,7 @@ class PathWords:
             values=entry.values,
             frames=self.frames(row) if self._with_frames else (),
             node=outer if outer >= 0 else row,
+            callers=entry.callers,
         )
 
     def _inner(self, row: int) -> str:

@@ -135,7 +135,8 @@ def calls_text(path: HotPath) -> str:
 
 
 def callers_text(path: HotPath) -> str:
-    """The user's frames above the line, nearest first: `train.py:41 step ← train.py:88 main`; may be empty."""
+    """The user's frames above the line, nearest first: `train.py:41 step ← train.py:88 main and 2 other callers`, or
+    nothing."""
     above = []
     for frame in path.frames:
         if frame.kind != "python" or is_library(frame.file):
@@ -144,7 +145,9 @@ def callers_text(path: HotPath) -> str:
             break
         place = f"{frame.short}:{frame.line}"
         above.append(place if frame.name == "<module>" else f"{place} {frame.name}")
-    return visible(CALLED_FROM.join(reversed(above)))
+    others = path.callers - 1
+    more = f" and {others:,} other caller{'s' * (others != 1)}" if others and above else ""
+    return visible(CALLED_FROM.join(reversed(above))) + more
 
 
 PART_NAMES = {

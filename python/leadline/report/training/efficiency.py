@@ -29,8 +29,8 @@ def efficiency(summary: TrainingSummary) -> str:
         devices = f"{found.devices} devices of " if found.devices > 1 else ""
         again = f", HFU (with recomputation) {100 * found.hfu:.1f}%" if found.recomputed else ""
         lines.append(
-            f"- **MFU {100 * found.mfu:.1f}%**{again} of {devices}{_flops(found.peak.flops)}/s, the peak in {found.precision} "
-            f"({escaped(found.peak.source)})."
+            f"- **MFU {100 * found.mfu:.1f}%**{again} of {devices}{_flops(found.peak.flops)}/s, the peak in "
+            f"{found.precision} ({escaped(found.peak.source)})."
         )
     elif found.implausible:
         lines.append(f"- No MFU: {found.implausible}.")
