@@ -343,9 +343,11 @@ enum class LossKind : std::uint8_t {
   kCodeUnavailable = 32,  // code objects that were not kept, so that their samples have no source lines; the detail says why
   kCountersDropped = 33,  // readings of hardware counters that the device or the vendor's library had no room for
   kPathsFolded = 34,  // call paths of few ranks and little time that stand together as one below the path they come from; the detail says which
+  kTraceEventsUnread = 35,  // events of an imported trace that could not be read or used; the detail says why and how long they lasted
+  kTraceRemark = 36,  // what the reader of an imported trace says of it; the detail says what
 };
-inline constexpr std::size_t kLossKindCount = 35;
-inline constexpr std::array<std::string_view, 35> kLossKindNames{{
+inline constexpr std::size_t kLossKindCount = 37;
+inline constexpr std::array<std::string_view, 37> kLossKindNames{{
     "backward_without_forward",
     "operator_end_unmatched",
     "region_unanchored",
@@ -381,6 +383,8 @@ inline constexpr std::array<std::string_view, 35> kLossKindNames{{
     "code_unavailable",
     "counters_dropped",
     "paths_folded",
+    "trace_events_unread",
+    "trace_remark",
 }};
 constexpr std::string_view to_string(LossKind kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);

@@ -230,6 +230,8 @@ class LossKind(_Kind):
     CODE_UNAVAILABLE = 32
     COUNTERS_DROPPED = 33
     PATHS_FOLDED = 34
+    TRACE_EVENTS_UNREAD = 35
+    TRACE_REMARK = 36
 
 
 @dataclass(frozen=True)
@@ -897,6 +899,14 @@ LOSSES: Final[tuple[LossInfo, ...]] = (
     LossInfo(
         LossKind.PATHS_FOLDED,
         "call paths of few ranks and little time that stand together as one below the path they come from; the detail says which",
+    ),
+    LossInfo(
+        LossKind.TRACE_EVENTS_UNREAD,
+        "events of an imported trace that could not be read or used; the detail says why and how long they lasted",
+    ),
+    LossInfo(
+        LossKind.TRACE_REMARK,
+        "what the reader of an imported trace says of it; the detail says what",
     ),
 )
 

@@ -263,6 +263,8 @@ export const LossKindNames = [
   "code_unavailable",
   "counters_dropped",
   "paths_folded",
+  "trace_events_unread",
+  "trace_remark",
 ] as const;
 export type LossKind = (typeof LossKindNames)[number];
 
@@ -302,6 +304,8 @@ export const LossKindDocs: Record<LossKind, string> = {
   code_unavailable: "code objects that were not kept, so that their samples have no source lines; the detail says why",
   counters_dropped: "readings of hardware counters that the device or the vendor's library had no room for",
   paths_folded: "call paths of few ranks and little time that stand together as one below the path they come from; the detail says which",
+  trace_events_unread: "events of an imported trace that could not be read or used; the detail says why and how long they lasted",
+  trace_remark: "what the reader of an imported trace says of it; the detail says what",
 };
 
 export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; doc: string }> = {

@@ -340,7 +340,8 @@ def loss_text(loss: LossRow) -> str:
     has one.
     """
     where = f" ({loss.process})" if loss.process else ""
-    return visible(f"{number(loss.count)} × {loss.kind}{where}: {loss.detail or loss.meaning}")
+    counted = f"{number(loss.count)} × " if loss.count else ""  # a remark counts nothing
+    return visible(f"{counted}{loss.kind}{where}: {loss.detail or loss.meaning}")
 
 
 def losses_headline(report: Report) -> str:
@@ -350,5 +351,8 @@ def losses_headline(report: Report) -> str:
     by_kind: dict[str, int] = {}
     for loss in report.losses:
         by_kind[loss.kind] = by_kind.get(loss.kind, 0) + loss.count
-    kinds = ", ".join(f"{number(count)} {kind}" for kind, count in sorted(by_kind.items(), key=lambda item: -item[1]))
+    kinds = ", ".join(
+        f"{number(count)} {kind}" if count else kind
+        for kind, count in sorted(by_kind.items(), key=lambda item: -item[1])
+    )
     return f"not everything was measured: {kinds}"

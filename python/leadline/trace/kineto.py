@@ -71,11 +71,11 @@ def _read(
 
 def _assemble(reader: Any, columns: dict[str, NDArray[Any]], text: TraceText, source: Source) -> Trace:
     ts, dur = columns.pop("ts"), columns.pop("dur")
-    plausible, warnings = _plausible(ts, dur)
+    plausible, warnings, unread = _plausible(ts, dur)
     warnings += text.damage
-    warnings += _lost(reader.broken, "damaged")
-    warnings += _lost(reader.malformed, "without a field that they need")
-    warnings += _unfamiliar(unfamiliar := reader.unfamiliar())
+    unread |= _lost(reader.broken, "damaged") | _lost(reader.malformed, "without a field that they need")
+    unread |= _left_out(unfamiliar := reader.unfamiliar())
+    warnings += [*unread, *_taken(unfamiliar)]
     if not plausible.any():
         raise TraceError(f"{source.name} holds no event with a usable time; record it again")
     origin = float(ts[plausible].min())
@@ -117,6 +117,7 @@ def _assemble(reader: Any, columns: dict[str, NDArray[Any]], text: TraceText, so
         origin_ns=_whole(header.get("baseTimeNanoseconds"), 0) + round(origin * 1000),
         complete=text.complete,
         warnings=tuple(warnings),
+        unread=unread,
         facts={
             "has_sync_records": has_sync_records,
             "unknown_share": sum(left for _, _, left in unfamiliar) / max(ts.size, 1),
@@ -128,13 +129,13 @@ def _assemble(reader: Any, columns: dict[str, NDArray[Any]], text: TraceText, so
     )
 
 
-def _lost(found: tuple[int, float], what: str) -> list[str]:
-    """What to say about events that are left out: how many, and how long they lasted as far as that can be read."""
+def _lost(found: tuple[int, float], what: str) -> dict[str, int]:
+    """What to say about events that are left out, and how many: also how long they lasted as far as that can be read."""
     count, dur_us = found
     if not count:
-        return []
+        return {}
     lasted = f"{dur_us / 1e3:.6g} ms in all" if dur_us > 0 else "how long cannot be read"
-    return [f"{count} {'event is' if count == 1 else 'events are'} {what} and left out ({lasted})"]
+    return {f"{count} {'event is' if count == 1 else 'events are'} {what} and left out ({lasted})": count}
 
 
 def _kinds(category: NDArray[Any], name: NDArray[Any], names: list[str]) -> NDArray[Any]:
@@ -159,10 +160,12 @@ def _small(*columns: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     return np.split(numbers, np.cumsum([column.size for column in columns[:-1]]))
 
 
-def _plausible(ts: NDArray[np.float64], dur: NDArray[np.float64]) -> tuple[NDArray[np.bool_], list[str]]:
-    """Which events can be used, and what is wrong with the others. The clock is that of the bulk of the events: a time
-    stamp an hour away from the median is from another one."""
-    warnings = []
+def _plausible(
+    ts: NDArray[np.float64], dur: NDArray[np.float64]
+) -> tuple[NDArray[np.bool_], list[str], dict[str, int]]:
+    """Which events can be used, and what is wrong with the others: remarks, and how many are left out by why. The clock
+    is that of the bulk of the events: a time stamp an hour away from the median is from another one."""
+    warnings, unread = [], {}
     negative = int((dur < 0).sum())
     if negative:
         warnings.append(f"{negative} events have a negative duration; they count as 0 ns")
@@ -171,31 +174,38 @@ def _plausible(ts: NDArray[np.float64], dur: NDArray[np.float64]) -> tuple[NDArr
     near = finite & (np.abs(np.where(finite, ts, 0.0) - middle) < HOUR_US) & (np.where(finite, dur, 0.0) < HOUR_US)
     lost = int((finite & ~near).sum())
     if lost:
-        warnings.append(
+        unread[
             f"{lost} events lie more than an hour from all others, or last longer (a clock jump); they are left out"
-        )
+        ] = lost
     if not finite.all():
-        warnings.append(f"{int((~finite).sum())} events have a time that is no number; they are left out")
-    return near, warnings
+        lost = int((~finite).sum())
+        unread[f"{lost} events have a time that is no number; they are left out"] = lost
+    return near, warnings, unread
 
 
-def _unfamiliar(found: list[tuple[str, int, int]]) -> list[str]:
-    """What to say about events of categories that are not known. `found`: category, taken, left out."""
-    taken, left = ([(name, row[at]) for name, *row in found if row[at]] for at in (0, 1))
-    said = []
-    if taken:
-        names = ", ".join(f"{name!r}" for name, _ in taken)
-        said.append(
-            f"{sum(count for _, count in taken)} events have a category that is not known here ({names}); they count "
-            "as what their names and numbers say"
-        )
-    if left:
-        names = ", ".join(f"{name!r}" for name, _ in left)
-        said.append(
-            f"{sum(count for _, count in left)} events have a category that is not known here ({names}), and nothing "
-            "else tells what they are; they are left out, and every range is wider by their share"
-        )
-    return said
+def _taken(found: list[tuple[str, int, int]]) -> list[str]:
+    """What to say about events of categories that are not known and whose names told what they are. `found`: category,
+    taken, left out."""
+    taken = [(name, count) for name, count, _ in found if count]
+    if not taken:
+        return []
+    names = ", ".join(f"{name!r}" for name, _ in taken)
+    return [
+        f"{sum(count for _, count in taken)} events have a category that is not known here ({names}); they count as "
+        "what their names and numbers say"
+    ]
+
+
+def _left_out(found: list[tuple[str, int, int]]) -> dict[str, int]:
+    """The same of those that nothing told of, and how many they are."""
+    left = [(name, count) for name, _, count in found if count]
+    if not left:
+        return {}
+    names, count = ", ".join(f"{name!r}" for name, _ in left), sum(count for _, count in left)
+    return {
+        f"{count} events have a category that is not known here ({names}), and nothing else tells what they are; they "
+        "are left out, and every range is wider by their share": count
+    }
 
 
 def _add_synchronisations(

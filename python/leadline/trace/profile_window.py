@@ -203,9 +203,18 @@ def _memory(columns: Mapping[str, NDArray[Any]]) -> tuple[tuple[int, int, int], 
 
 def _warnings(profile: Profile) -> list[str]:
     """Losses that touch the trace window."""
-    wanted = ("events_dropped", "gpu_records_dropped", "gpu_record_unattributed", "gpu_buffer_exhausted")
+    wanted = (
+        "events_dropped",
+        "trace_events_unread",
+        "trace_remark",
+        "gpu_records_dropped",
+        "gpu_record_unattributed",
+        "gpu_buffer_exhausted",
+    )
     return [
         f"the profile counts {loss.count} {str(loss.kind).replace('_', ' ')}: {loss.detail or 'see its losses'}"
+        if loss.count
+        else loss.detail
         for loss in profile.losses
         if str(loss.kind) in wanted
     ]

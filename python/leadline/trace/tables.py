@@ -104,7 +104,8 @@ class Trace:
     """Events of one rank.
 
     `origin_ns`: what the trace's own clock showed at time 0 of the columns. `complete` is False when the file ended
-    early. `clipped_ns` is the time range that was asked of the reader, None for everything.
+    early. `warnings`: what its reader says of it, and `unread` of those that tell of events left out how many these
+    are. `clipped_ns` is the time range that was asked of the reader, None for everything.
     """
 
     events: Mapping[str, NDArray[Any]]
@@ -119,6 +120,7 @@ class Trace:
     origin_ns: int = 0
     complete: bool = True
     warnings: tuple[str, ...] = ()
+    unread: Mapping[str, int] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:

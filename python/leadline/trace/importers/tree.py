@@ -88,7 +88,8 @@ class Import:
         if unattributed:
             builder.loss(process, LossKind.GPU_RECORD_UNATTRIBUTED, unattributed, "The trace does not hold its launch.")
         for sentence in trace.warnings:
-            builder.loss(process, LossKind.EVENTS_DROPPED, 1, sentence)
+            count = trace.unread.get(sentence, 0)
+            builder.loss(process, LossKind.TRACE_EVENTS_UNREAD if count else LossKind.TRACE_REMARK, count, sentence)
         shown = node >= 0
         passed_through = (spans.frame == NO_FRAME) & np.isin(trace.events["kind"][self.spans], _PASSED_THROUGH)
         shown[self.spans[passed_through]] = False
