@@ -130,7 +130,7 @@ def _assemble(reader: Any, columns: dict[str, NDArray[Any]], text: TraceText, so
 
 
 def _lost(found: tuple[int, float], what: str) -> dict[str, int]:
-    """What to say about events that are left out, and how many: also how long they lasted as far as that can be read."""
+    """What to say about events that are left out, and how many: also how long they lasted if that can be read."""
     count, dur_us = found
     if not count:
         return {}
