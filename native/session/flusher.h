@@ -11,12 +11,14 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <mutex>
 #include <thread>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/losses.h"
 #include "base/own_thread.h"
 #include "session/session.h"
@@ -32,6 +34,7 @@ class Session::Flusher {
   void close() {
     const std::lock_guard lock(changing_);
     closed_ = true;
+    due_ns_.store(kNever);  // whoever closes writes the last one
     end();
     if (!std::exchange(forgotten_, true)) termination::forget();
   }
@@ -98,27 +101,31 @@ class Session::Flusher {
   void run() {
     begin_own_thread();
     tid_.store(static_cast<pid_t>(syscall(SYS_gettid)));
-    // The first segment comes early, so that a program that dies young leaves something.
-    double wait_s = interval_ < 1.0 ? interval_ : 1.0;
+    // The first segment comes early, so that a program that dies young leaves something. When the next one is due
+    // outlives a rest: a program that forks all the time still writes each interval.
+    if (due_ns_.load() == 0) due_in(interval_ < 1.0 ? interval_ : 1.0);
     for (;;) {
-      const bool timed_out = wait(wait_s);
-      if (stop_.load()) return;
+      wait(static_cast<double>(due_ns_.load() - now_ns()) / 1e9);
+      const bool due = now_ns() >= due_ns_.load();
+      if (stop_.load() && !due) return;
       if (const int signal = termination::pending(); signal != 0) {
         session_.write(true);
         termination::die(signal);
         return;
       }
-      if (!timed_out) continue;
+      if (!due) continue;
       const WriteResult result = session_.flush();
       // Without its folder the session is over, and nobody will read a segment of this process: only signals are
       // waited for from now on.
       const bool over = result.error == WriteError::kOpen && result.system_errno == ENOENT;
-      wait_s = over ? kForeverS : interval_;
+      due_in(over ? kForeverS : interval_);
+      if (stop_.load()) return;
     }
   }
+  void due_in(double seconds) noexcept { due_ns_.store(now_ns() + static_cast<int64_t>(seconds * 1e9)); }
 
-  // False when woken before the time.
-  bool wait(double seconds) noexcept {
+  void wait(double seconds) noexcept {
+    if (seconds <= 0) return;
     timespec until{};
     clock_gettime(CLOCK_REALTIME, &until);  // the only clock that sem_timedwait knows
     const auto nanoseconds = static_cast<int64_t>(seconds * 1e9) + until.tv_nsec;
@@ -128,15 +135,16 @@ class Session::Flusher {
     do {
       result = sem_timedwait(wake_, &until);
     } while (result != 0 && errno == EINTR);
-    return result != 0;
   }
 
   static constexpr double kForeverS = 1e9;  // thirty years
+  static constexpr int64_t kNever = INT64_MAX;
 
   Session& session_;
   double interval_;
   sem_t* wake_ = nullptr;  // a semaphore, since a signal handler can post nothing else
   std::atomic<bool> stop_{false};
+  std::atomic<int64_t> due_ns_{0};  // when the next segment is; 0: not known yet
   std::atomic<pid_t> tid_{0};
   std::mutex changing_;  // one thread at a time begins or ends the thread
   int resting_ = 0;      // rests without their wake()

@@ -1,11 +1,13 @@
 #include "session/termination.h"
 
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <utility>
 
 namespace leadline::termination {
 namespace {
@@ -16,12 +18,21 @@ constexpr std::array kSignals = {SIGTERM, SIGHUP, SIGXCPU};
 std::atomic<pid_t> g_listener{0};  // the process that listens; its forked child has another number
 sem_t g_wake;                      // never destroyed: a handler may post it while its listener goes
 std::atomic<int> g_pending{0};
+// Asks a second time where a segment hangs, as on a network file system that has gone.
+constexpr itimerspec kLongest = {{0, 0}, {5, 0}};
+timer_t g_limit;
+bool g_limited = false;
 
 void on_signal(int signal) {
   const int saved_errno = errno;
   if (g_listener.load() == getpid()) {
-    g_pending.store(signal);
-    sem_post(&g_wake);
+    int first = 0;
+    if (!g_pending.compare_exchange_strong(first, signal)) {
+      die(first);  // the last segment takes too long: whoever asks a second time does not wait for it
+    } else {
+      if (g_limited) timer_settime(g_limit, 0, &kLongest, nullptr);
+      sem_post(&g_wake);
+    }
   } else {
     die(signal);
   }
@@ -32,6 +43,10 @@ void on_signal(int signal) {
 
 sem_t* listen() noexcept {
   g_pending.store(0);
+  sigevent again{};
+  again.sigev_notify = SIGEV_SIGNAL;
+  again.sigev_signo = SIGTERM;
+  g_limited = timer_create(CLOCK_MONOTONIC, &again, &g_limit) == 0;
   sem_init(&g_wake, 0, 0);
   g_listener.store(getpid());
   for (const int signal : kSignals) {
@@ -47,7 +62,8 @@ sem_t* listen() noexcept {
 }
 
 void forget() noexcept {
-  g_listener.store(0);
+  const bool own = g_listener.exchange(0) == getpid();
+  if (own && std::exchange(g_limited, false)) timer_delete(g_limit);  // the child of a fork has none
   for (const int signal : kSignals) {
     struct sigaction now {};
     if (sigaction(signal, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != on_signal)
