@@ -119,7 +119,8 @@ def read(events: list[dict[str, Any]], *, process_of_device: dict[int, int] | No
         if launch is None:
             found.unlaunched += 1
             continue
-        holder = holders[launch["pid"], launch["tid"]].at(float(launch["ts"])) if launch else None
+        around = holders.get((launch["pid"], launch["tid"]))
+        holder = around.at(float(launch["ts"])) if around else None
         found.launched[event["name"], holder] += 1
     found.busy = {device: covered(pairs) for device, pairs in busy.items()}
     return found

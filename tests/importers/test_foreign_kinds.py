@@ -17,6 +17,7 @@ from tests.agree import said
 from leadline.profiles.profile import Profile
 from leadline.schema import EventKind, FrameKind, LossKind
 from leadline.trace.importers import import_traces
+from leadline.trace.tables import TraceError
 
 CASES = Path(__file__).parents[3] / "shared" / "cases"
 
@@ -265,3 +266,22 @@ def test_shared_cases_lose_no_device_work(name: str) -> None:
     profile = import_traces([CASES / name])
     assert sum(said.of_device(profile).total.values()) == expected
     assert LossKind.EVENTS_DROPPED not in {loss.kind for loss in profile.losses}
+
+
+# ---------------------------------------------------------------- what is no trace of torch's
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("perfetto_trace.json", '{"traceEvents": [{"ph": "M", "name": "process_name", "pid": 1}]}', "give host.xplane.pb beside it"),
+        ("viz.json", '{"traceEvents": [{"ph": "X", "cat": "FEE", "name": "f", "pid": 1, "tid": 1, "ts": 1, "dur": 2}], "viztracer_metadata": {}}', "VizTracer"),
+        ("tool.json", '[{"ph": "B", "name": "f", "pid": 1, "tid": 1, "ts": 1}]', "another tool"),
+        ("empty.json", '{"traceEvents": []}', "record it with torch.profiler"),
+    ],
+)  # fmt: skip
+def test_a_refusal_says_what_the_file_is(tmp_path: Path, name: str, text: str, said: str) -> None:
+    (tmp_path / "host.xplane.pb").write_bytes(b"")
+    with pytest.raises(TraceError, match=said) as told:
+        imported(tmp_path, text, name)
+    assert name in str(told.value)

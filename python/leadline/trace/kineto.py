@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.trace.foreign import refusal
 from leadline.trace.jsonstream import TraceText
 from leadline.trace.launches import number_launches
 from leadline.trace.meaning import call_kind, settle
@@ -39,11 +40,11 @@ def read_kineto(source: Source, window_us: tuple[float, float] | None = None, *,
     low, high = window_us or (-np.inf, np.inf)
     trace, _ = _read(source, low, high, python=python)
     if trace is None:
-        raise TraceError(
-            f"{source.name} holds no operator, API call or kernel"
-            + (" in the chosen window" if window_us else "")
-            + "; record it with torch.profiler and export_chrome_trace"
-        )
+        if window_us:
+            raise TraceError(
+                f"{source.name} holds no operator, API call or kernel in the chosen window; choose another"
+            )
+        raise TraceError(f"{source.name} {refusal(source)}")
     return trace
 
 

@@ -35,7 +35,7 @@ class Source:
     """One rank's trace. `open()` gives a fresh stream of decoded bytes each time it is called.
 
     `size_bytes` is that of the stored form; a gzip is about 15 times larger inside. `path`: the file itself, where it
-    is there and not compressed.
+    is there and not compressed. `folder`: where the file lies, None in an archive.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Source:
     compressed: bool
     open: Callable[[], BinaryIO]
     path: Path | None = None
+    folder: Path | None = None
 
 
 def whole_of(source: Source, most_bytes: int, what: str) -> bytes:
@@ -144,7 +145,7 @@ def _file(place: Path) -> Source:
     def reopen() -> BinaryIO:
         return gzip.open(place, "rb") if compressed else place.open("rb")  # type: ignore[return-value]
 
-    return Source(place.name, place.stat().st_size, compressed, reopen, None if compressed else place)
+    return Source(place.name, place.stat().st_size, compressed, reopen, None if compressed else place, place.parent)
 
 
 def _archive(place: Path) -> list[Source]:
