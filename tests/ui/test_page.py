@@ -107,7 +107,7 @@ def test_curves(tour):
 
 
 def test_comparison(tour):
-    assert "per step (6 and 6 steps)" in tour["diff"]
+    assert "6 and 6 steps" in tour["diff"]
     assert "What changed" in tour["diff"]
     assert "before" in tour["diffSelected"]
     assert "The file is not a Leadline profile or is cut off" in tour["broken"]

@@ -85,12 +85,13 @@ def test_another_name_for_this_machine_is_refused(served, host):
     assert get(served[0], base(served[0]), host=host)[0] == 403
 
 
-def test_a_profile_that_has_gone_is_a_sentence(served):
+def test_a_profile_that_has_gone_is_shown_as_it_was_opened(served, tmp_path):
     server, path, _ = served
     path.unlink()
     status, body = get(server, base(server) + "profile/0")
-    assert status == 500
-    assert body.startswith(b"The profile can no longer be read")
+    assert status == 200
+    (tmp_path / "again.leadline").write_bytes(body)
+    assert open_profile(tmp_path / "again.leadline").tree.inclusive("time").sum[0] == 5
 
 
 def test_the_verb_prints_the_address_and_ends_with_an_interrupt(served):

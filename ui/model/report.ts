@@ -19,6 +19,8 @@ export interface HotPath {
   operator: string;
   calls: number;
   paths: number;
+  /** Lines that call the function of the line; absent where Python did not say. */
+  callers?: number;
   values: Record<string, number>;
   node: number;
 }
@@ -162,6 +164,8 @@ export interface Report {
   focus: { pattern: string; share: number; nodes: number } | null;
   paths: HotPath[];
   operators: OperatorRow[];
+  /** Of all operators, shown or not; absent where Python did not say. */
+  operator_calls?: number;
   modules: ModuleRow[];
   phases: { name: string; operators: number; time_ns: number; gpu_time_ns: number }[];
   memory: {

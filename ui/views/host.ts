@@ -1,6 +1,7 @@
 // Where a page gets what it shows, and what the place it runs in can do for it: the self-contained file, the local server,
 // VS Code. A page never asks which of them it is.
 
+import type { Comparison } from "../model/comparison";
 import type { Predicted } from "../model/predicted";
 import type { Findings, Report } from "../model/report";
 
@@ -12,6 +13,8 @@ export interface Host {
   /** What Python says about the profile; null where there is no Python. */
   report(index: number): Promise<Report | null>;
   findings(index: number): Promise<Findings | null>;
+  /** What `leadline diff` says of the two profiles; null or absent where there is no Python or only one. */
+  comparison?(): Promise<Comparison | null>;
   /** A predicted timeline, by the title of its scenario (empty: the best advice); absent where there is no Python. */
   predicted?(index: number, name: string): Promise<Predicted>;
   /** Titles of those that are at hand, so the page shows them at once. */

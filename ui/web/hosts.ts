@@ -1,5 +1,6 @@
 // The two hosts of the web page: everything in the file itself, or a local server of `leadline view`.
 
+import type { Comparison } from "../model/comparison";
 import type { Predicted } from "../model/predicted";
 import type { Findings, Report } from "../model/report";
 import { isObject } from "../model/reader";
@@ -114,6 +115,10 @@ class Server implements Host {
 
   async predicted(index: number, name: string): Promise<Predicted> {
     return (await (await this.fetched(`predicted/${index}?${new URLSearchParams({ name })}`)).json()) as Predicted;
+  }
+
+  async comparison(): Promise<Comparison | null> {
+    return (await (await this.fetched("comparison")).json()) as Comparison | null;
   }
 
   async source(file: string): Promise<string | null> {

@@ -51,14 +51,21 @@ def markdown_comparison(diff: Diff, top: int = 10) -> str:
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def json_comparison(diff: Diff, verdict: Verdict | None = None, most: int = _JSON_ROWS) -> str:
-    """Every field of `leadline.compare.Diff`; times are nanoseconds per step, ratios B over A."""
+def comparison_object(diff: Diff, most: int = _JSON_ROWS) -> dict[str, object]:
+    """Every field of `leadline.compare.Diff`, the sentences that belong to it, and how many changes there are in all:
+    what `leadline diff --format json` prints and the page shows. Times are nanoseconds per step, ratios B over A."""
     limited = dataclasses.replace(diff, changes=diff.changes[:most])
-    data = dataclasses.asdict(limited)
-    data["change_count"] = len(diff.changes)
+    found = _finite({**dataclasses.asdict(limited), "change_count": len(diff.changes), "smallest": diff.smallest})
+    assert isinstance(found, dict)
+    return found
+
+
+def json_comparison(diff: Diff, verdict: Verdict | None = None, most: int = _JSON_ROWS) -> str:
+    """`comparison_object`, with the gate's verdict where there is one."""
+    data = comparison_object(diff, most)
     if verdict is not None:
         data["verdict"] = {"code": verdict.code, "word": verdict.word, "reasons": verdict.reasons}
-    return json.dumps(_finite(data), indent=1) + "\n"
+    return json.dumps(data, indent=1) + "\n"
 
 
 def html_comparison(diff: Diff, top: int = 50) -> str:

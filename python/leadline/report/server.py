@@ -22,6 +22,7 @@ from urllib.parse import parse_qs, urlsplit
 from leadline._local_server import TEXT, LocalHandler, LocalServer, is_token
 from leadline.profiles import Profile
 from leadline.report.build import build_report
+from leadline.report.comparison import comparison_object
 from leadline.report.embedded import packed
 from leadline.report.html import findings_of, page_findings, page_report, render_server_page
 from leadline.report.model import ReportOptions
@@ -55,6 +56,8 @@ class View:
             return "text/html; charset=utf-8", render_server_page(self._names).encode()
         if kind == "source":
             return "application/json", json.dumps({"text": self._source(query.get("file", [""])[0])}).encode()
+        if path == "comparison":
+            return "application/json", self._once(path, self._comparison)
         place = int(rest) if rest.isascii() and rest.isdigit() and len(rest) < 6 else -1
         index = place if place < len(self._profiles) else -1
         if index < 0 or kind not in ("profile", "report", "findings", "predicted"):
@@ -108,6 +111,15 @@ class View:
 
         predictor = self._predictors.setdefault(index, Predictor(self._profiles[index]))
         return json.dumps(predictor.answer(name)).encode()
+
+    def _comparison(self) -> bytes:
+        """What `leadline diff` says of the two profiles; null where there are not two."""
+        if len(self._profiles) < 2:
+            return b"null"
+        from leadline.compare import compare  # where somebody asks for it
+
+        found = comparison_object(compare(self._profiles[:1], self._profiles[1:2]))
+        return json.dumps(found, allow_nan=False).encode()
 
     def _source(self, file: str) -> str | None:
         with self._lock:

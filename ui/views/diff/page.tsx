@@ -1,6 +1,7 @@
 // Two profiles compared: what hinders it, a flame graph in red and blue, and the paths that changed.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Comparison } from "../../model/comparison";
 import { changes, type Change, type Diff } from "../../model/diff";
 import { baseName } from "../../model/frames";
 import type { Profile } from "../../model/profile";
@@ -11,6 +12,8 @@ import { redBlue } from "../flame/colouring";
 import { FlameGraph, type Colouring } from "../flame/graph";
 import type { Opened } from "../opened";
 import { SortTable, type Column } from "../tables/table";
+import { change } from "./change";
+import { Judged } from "./judged";
 import { Card, DiffLegend, KindChip, Nothing, Toggle } from "../widgets";
 
 export function DiffPage({ opened, shown }: { opened: Opened; shown: boolean }) {
@@ -43,7 +46,12 @@ export function DiffPage({ opened, shown }: { opened: Opened; shown: boolean }) 
         {visible(said)}
       </p>
       {diff ? (
-        <Shown key={comparison.name} diff={diff} shown={shown} />
+        <Shown
+          key={comparison.name}
+          diff={diff}
+          shown={shown}
+          ask={comparison.name === host.names[1] ? host.comparison?.bind(host) : undefined}
+        />
       ) : said ? null : (
         <Nothing>
           Choose a profile from after a change; <code>leadline view BEFORE AFTER</code> opens two at once.
@@ -53,7 +61,18 @@ export function DiffPage({ opened, shown }: { opened: Opened; shown: boolean }) 
   );
 }
 
-function Shown({ diff, shown }: { diff: Diff; shown: boolean }) {
+interface ShownProps {
+  diff: Diff;
+  shown: boolean;
+  /** Python's comparison of these two; absent where there is no Python. */
+  ask?: () => Promise<Comparison | null>;
+}
+
+function Shown({ diff, shown, ask }: ShownProps) {
+  const [judged, judge] = useState<Comparison | null>(null);
+  useEffect(() => {
+    ask?.().then(judge, () => judge(null));
+  }, []);
   const [metric, setMetric] = useState(
     diff.metrics.includes(diff.after.metrics.main) ? diff.after.metrics.main : (diff.metrics[0] ?? "time"),
   );
@@ -76,12 +95,13 @@ function Shown({ diff, shown }: { diff: Diff; shown: boolean }) {
   const [a, b] = [diff.before, diff.after].map((one) => one.metrics.values(metric).whole);
   const colouring = useMemo(() => redBlue((node) => sums(node.rows, a, b)), [a, b]);
   const perStep = diff.perStep && metric !== "peak_live_bytes";
-  const per = perStep ? `per step (${number(diff.steps[0])} and ${number(diff.steps[1])} steps)` : "of the whole run";
+  const per = perStep ? `per step (${number(diff.steps[0])} and ${number(diff.steps[1])} steps), set-up included` : "of the whole run";
+  const rows = useMemo(() => (judged ? [] : changes(diff, metric)), [judged, diff, metric]);
   if (!diff.metrics.length) return <Nothing>The two profiles have no measurement in common.</Nothing>;
-  const rows = changes(diff, metric);
   return (
     <>
-      {diff.hindrances.length ? (
+      {judged ? <Judged found={judged} /> : null}
+      {!judged && diff.hindrances.length ? (
         <div class="banner hindrances">
           <b>Not the same conditions.</b>
           {diff.hindrances.map((one) => (
@@ -112,7 +132,7 @@ function Shown({ diff, shown }: { diff: Diff; shown: boolean }) {
         <DiffGraph view={view} colouring={colouring} select={select} shown={shown} />
         <Selected diff={diff} view={view} node={selected} />
       </div>
-      <ChangesTable diff={diff} rows={rows} unit={unit} metric={metric} />
+      {judged ? null : <ChangesTable diff={diff} rows={rows} unit={unit} metric={metric} />}
     </>
   );
 }
@@ -124,15 +144,6 @@ function sums(rows: readonly number[], before: Float64Array, after: Float64Array
     b += after[row];
   }
   return [a, b];
-}
-
-/** `+12.3%`, `new`, `gone`. */
-export function change(before: number, after: number): string {
-  if (!before && !after) return "none";
-  if (!before) return "new";
-  if (!after) return "gone";
-  const percent = 100 * (after / before - 1);
-  return `${percent > 0 ? "+" : ""}${percent.toFixed(1)}%`;
 }
 
 const MOST_RENAMED = 6;

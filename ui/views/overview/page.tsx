@@ -2,6 +2,7 @@
 // type next.
 
 import { useRef, useState } from "preact/hooks";
+import type { Profile } from "../../model/profile";
 import type { TimeSplit } from "../../model/report";
 import { duration, metricName, number, share, size, visible } from "../../model/units";
 import type { Opened } from "../opened";
@@ -67,6 +68,11 @@ function Shown({ opened }: { opened: Opened }) {
   );
 }
 
+function operatorCalls(profile: Profile): number {
+  const { own } = profile.metrics.values("calls");
+  return own.reduce((sum, count, row) => (profile.kind(row) === "operator" ? sum + count : sum), 0);
+}
+
 function Tiles({ opened }: { opened: Opened }) {
   const { report, profile } = opened;
   const { meta } = report;
@@ -87,7 +93,8 @@ function Tiles({ opened }: { opened: Opened }) {
   ];
   if (main) made.push(["In operators", share(main.operators_ns, main.wall_ns), "of the main thread"]);
   if (measured?.busy) made.push(["Device busy", share(measured.busy.busy_ns, meta.wall_ns), visible(measured.name)]);
-  made.push(["Operator calls", number(report.totals.call_time?.count ?? 0), `${number(operators.size)} operators`]);
+  const calls = report.operator_calls ?? operatorCalls(profile);
+  made.push(["Operator calls", number(calls), `${number(operators.size)} operators`]);
   if (peak) made.push(["Peak tensor memory", size(peak.peak_bytes), visible(peak.device)]);
   const { percent: cost } = report.cost;
   made.push([

@@ -48,6 +48,7 @@ export function PathEntry({ opened, path, metric, total, most }: Props) {
                 {number(path.calls)} call{path.calls === 1 ? "" : "s"}
               </span>
             ) : null}
+            {(path.callers ?? 1) > 1 ? <span class="quiet small">{number(path.callers ?? 1)} callers</span> : null}
           </span>
         </span>
         <span class="path-value">{inUnit(value, total?.unit ?? "1")}</span>
