@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="settings",
         help="an option of a rule, such as hotspot.share=10%%",
     )
+    parser.add_argument("--all", action="store_true", help="list the rules that did not apply, with their reasons")
     parser.add_argument("--list", action="store_true", help="list the rules and their options, with reasons")
     parser.add_argument("--format", choices=_FORMATS, help="text (default, unless the ending of OUT says another)")
     add_output(parser, "write to OUT instead of the terminal")
@@ -72,14 +73,14 @@ def run(arguments: argparse.Namespace) -> int:
     if chosen == "json":
         text = _json(profile, found, every_rule=not arguments.rule)
     elif chosen == "text" and arguments.output in (None, "-"):
-        text = _terminal(profile, found, every_rule=not arguments.rule)
+        text = _terminal(profile, found, every_rule=not arguments.rule, everything=arguments.all)
     else:
         text = FORMATS[chosen](found)
     write_result(text, arguments.output, force=arguments.force)
     return 0
 
 
-def _terminal(profile: Profile, found: Findings, *, every_rule: bool) -> str:
+def _terminal(profile: Profile, found: Findings, *, every_rule: bool, everything: bool) -> str:
     from leadline.report.findings import as_text
     from leadline.report.source import visible
     from leadline.report.text import for_stream
@@ -89,7 +90,7 @@ def _terminal(profile: Profile, found: Findings, *, every_rule: bool) -> str:
     width, colour = for_stream(sys.stdout)
     verdict = quietly(profile, found) if every_rule else None
     first = [visible(one) for one in (head(verdict), *as_lines(verdict, width), "")] if verdict is not None else []
-    return "\n".join([*first, as_text(found, width, colour)])
+    return "\n".join([*first, as_text(found, width, colour, everything=everything)])
 
 
 def _json(profile: Profile, found: Findings, *, every_rule: bool) -> str:

@@ -245,10 +245,11 @@ def _phases(ledger: Ledger) -> None:
     ledger.queued_loading = in_line / loop.steps
     ledger.fill("core", ledger.queued_loading, known)
     whole = of_loading - in_line
-    if samples is not None and 0 < samples.sum() <= whole:
+    sampled = float(samples.sum()) if samples is not None else 0.0
+    if samples is not None and sampled > 0:
         # samples say on which lines a process that makes its own batches works
-        ledger.book("data", loading, samples)
-        ledger.fill("data", (whole - float(samples.sum())) / loop.steps, "measured")
+        ledger.book("data", loading, samples * min(1.0, whole / sampled))
+        ledger.fill("data", max(whole - sampled, 0.0) / loop.steps, "measured")
     elif of_loading > 0:
         ledger.book("data", loading, time * (whole / of_loading))
     own = ledger.mine & phase & ~case.in_phase("data loading")

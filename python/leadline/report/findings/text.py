@@ -11,12 +11,12 @@ from leadline.report.source import visible
 _INDENT = " " * 4
 
 
-def as_text(found: Findings, width: int = 100, colour: bool = False) -> str:
+def as_text(found: Findings, width: int = 100, colour: bool = False, *, everything: bool = False) -> str:
     """The whole answer; ends with a newline."""
     parts = [headline(found), ""]
     for number, one in enumerate(found, start=1):
         parts += [*_finding(number, one, width, colour), ""]
-    silent = silent_texts(found)
+    silent = silent_texts(found, everything=everything)
     if silent:
         parts += ["Not asked", *(_wrapped(text, width, "  ") for text in silent), ""]
     parts += [_wrapped(visible(note), width, "") for note in found.notes]
