@@ -208,19 +208,21 @@ enum class MetricKind : std::uint8_t {
   kGlobalSectors = 67,  // pieces of 32 bytes that global_requests touched
   kReadyWait = 68,  // from the end of the last input of a graph's node until a thread began it
   kTemporaryBytes = 69,  // memory that nodes of a graph asked their allocator for, however soon they gave it back
-  kRecorded = 70,  // calls of an operator that autograd recorded, for a backward pass; those that had one are the calls below the operator's phase `backward`
-  kOperatorRunningTime = 71,  // CPU time of a thread in its outermost operators, at the thread: their wall time by the share that it took of those that were looked at, about one in a millisecond
-  kScratchAllocBytes = 72,  // scratch memory that the driver took for a queue because this kernel needed it; the count is how often, 0 bytes where it was not told
-  kScratchFreeBytes = 73,  // scratch memory given back, or reclaimed from the queue when it was idle, at the kernel that it had been taken for
-  kScratchTime = 74,  // time in which a queue waited while scratch memory was taken for this kernel; no part of gpu_time
-  kNamedCounter1 = 75,  // counter: the first of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
-  kNamedCounter2 = 76,  // counter: the second of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
-  kNamedCounter3 = 77,  // counter: the third of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
-  kNamedCounter4 = 78,  // counter: the fourth of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
-  kQueueWait = 79,  // from when a graph's node was put into a pool of threads until one of these took it up; runs that are not counted here went on in the thread that made their input
+  kStepRunning = 70,  // at a thread's step: how long the thread ran on a core in each
+  kStepCoreWait = 71,  // at a thread's step: how long the thread was ready and waited for a core in each (schedstat)
+  kRecorded = 72,  // calls of an operator that autograd recorded, for a backward pass; those that had one are the calls below the operator's phase `backward`
+  kOperatorRunningTime = 73,  // CPU time of a thread in its outermost operators, at the thread: their wall time by the share that it took of those that were looked at, about one in a millisecond
+  kScratchAllocBytes = 74,  // scratch memory that the driver took for a queue because this kernel needed it; the count is how often, 0 bytes where it was not told
+  kScratchFreeBytes = 75,  // scratch memory given back, or reclaimed from the queue when it was idle, at the kernel that it had been taken for
+  kScratchTime = 76,  // time in which a queue waited while scratch memory was taken for this kernel; no part of gpu_time
+  kNamedCounter1 = 77,  // counter: the first of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
+  kNamedCounter2 = 78,  // counter: the second of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
+  kNamedCounter3 = 79,  // counter: the third of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
+  kNamedCounter4 = 80,  // counter: the fourth of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
+  kQueueWait = 81,  // from when a graph's node was put into a pool of threads until one of these took it up; runs that are not counted here went on in the thread that made their input
 };
-inline constexpr std::size_t kMetricKindCount = 80;
-inline constexpr std::array<std::string_view, 80> kMetricKindNames{{
+inline constexpr std::size_t kMetricKindCount = 82;
+inline constexpr std::array<std::string_view, 82> kMetricKindNames{{
     "time",
     "call_time",
     "alloc_bytes",
@@ -291,6 +293,8 @@ inline constexpr std::array<std::string_view, 80> kMetricKindNames{{
     "global_sectors",
     "ready_wait",
     "temporary_bytes",
+    "step_running",
+    "step_core_wait",
     "recorded",
     "operator_running_time",
     "scratch_alloc_bytes",
@@ -460,7 +464,7 @@ struct MetricInfo {
   std::string_view unit;
   bool additive;
 };
-inline constexpr std::array<MetricInfo, 80> kMetricInfo{{
+inline constexpr std::array<MetricInfo, 82> kMetricInfo{{
     {"time", "ns", true},
     {"call_time", "ns", false},
     {"alloc_bytes", "bytes", true},
@@ -531,6 +535,8 @@ inline constexpr std::array<MetricInfo, 80> kMetricInfo{{
     {"global_sectors", "1", true},
     {"ready_wait", "ns", false},
     {"temporary_bytes", "bytes", true},
+    {"step_running", "ns", false},
+    {"step_core_wait", "ns", false},
     {"recorded", "1", true},
     {"operator_running_time", "ns", true},
     {"scratch_alloc_bytes", "bytes", true},

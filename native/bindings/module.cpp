@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/flight_recorder.h"
 #include "base/losses.h"
+#include "base/optimizer_turns.h"
 #include "bindings/bindings.h"
 #include "leadline/monitor.h"
 #include "session/session.h"
@@ -272,6 +273,7 @@ NB_MODULE(_native, m) {
   m.def(
       "waited", [](int64_t ns) { leadline_monitor_measure(static_cast<uint32_t>(MetricKind::kWaitTime), ns, 0); },
       nb::arg("ns"));
+  m.def("optimizer_follows", [] { optimizer_follows = true; });
   m.def("step", &step, nb::arg("n") = -1);
   m.def(
       "step_begin", [](int64_t n) { Session::instance().begin_step(n); }, nb::arg("n"));

@@ -168,10 +168,11 @@ void Collector::on_end(const leadline_event& event, ThreadState& thread, Lane& l
   const Scope& scope = path.scopes().back();
   const int64_t duration_ns = std::max<int64_t>(event.time_ns - scope.begin_ns, 0);
   const NodeId node = book(lane, path, duration_ns);
-  if (scope.kind != ScopeKind::kApi) on_region_end(event.time_ns, duration_ns, node, thread, lane);
+  // Before the end of a step closes the window: what ends the step is a part of it.
   if (window_.is_open()) [[unlikely]] {
     record(scope, node, lane, duration_ns, scope.kind == ScopeKind::kApi ? &event.of.gpu_api : nullptr);
   }
+  if (scope.kind != ScopeKind::kApi) on_region_end(event.time_ns, duration_ns, node, thread, lane);
 }
 
 void Collector::record(const Scope& scope, NodeId node, Lane& lane, int64_t duration_ns,

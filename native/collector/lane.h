@@ -15,6 +15,7 @@
 #include "collector/forward_threads.h"
 #include "collector/place_cache.h"
 #include "collector/remembered_walks.h"
+#include "collector/step_counters.h"
 #include "stack/native_source.h"
 #include "stack/path_frames.h"
 
@@ -116,6 +117,8 @@ class Lane {
     if (until_look_ == 0 && earlier_ns == 0) [[unlikely]]
       looked(begin_ns, duration_ns);
   }
+
+  StepCounters step_counters;
 
   bool has_cpu_clock = false;
   std::atomic<bool> alive{false};

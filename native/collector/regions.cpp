@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/optimizer_turns.h"
 #include "collector/collector.h"
 
 namespace leadline {
@@ -118,7 +119,9 @@ void Collector::on_region_end(int64_t time_ns, int64_t duration_ns, NodeId node,
   if (is(scope, LEADLINE_REGION_FLAG_ENDS_STEP) && !steps_given_.load(std::memory_order_relaxed)) {
     uint64_t expected = 0;
     const uint64_t here = lane.token(node);
-    if (step_place_.compare_exchange_strong(expected, here, std::memory_order_relaxed) || expected == here) {
+    if (optimizer_follows) {
+      optimizer_follows = false;
+    } else if (step_place_.compare_exchange_strong(expected, here, std::memory_order_relaxed) || expected == here) {
       end_step(lane, -1, time_ns);
     }
   }

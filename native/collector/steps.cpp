@@ -50,9 +50,13 @@ void Collector::book_step(Lane& lane, int64_t number, int64_t time_ns) noexcept 
   step_ends_ns_[static_cast<uint64_t>(ended) % step_ends_ns_.size()].store(time_ns, std::memory_order_relaxed);
   steps_.store(ended + 1, std::memory_order_release);
   const int64_t before_ns = last_step_ns_.exchange(time_ns, std::memory_order_relaxed);
+  const StepCounters::Since since = lane.step_counters.border(before_ns, time_ns);
   if (before_ns == 0) return;  // where the first step began is not known
   const NodeId node = lane.tree->child(lane.tree->root(), lane.phase("step"));
   lane.tree->add(node, MetricKind::kCallTime, kCpuDevice, kNoStream, time_ns - before_ns);
+  if (since.running_ns >= 0) lane.tree->add(node, MetricKind::kStepRunning, kCpuDevice, kNoStream, since.running_ns);
+  if (since.core_wait_ns >= 0)
+    lane.tree->add(node, MetricKind::kStepCoreWait, kCpuDevice, kNoStream, since.core_wait_ns);
   if (!window_.is_open()) return;
   TraceEvent row;
   row.start_ns = before_ns;

@@ -181,16 +181,18 @@ class MetricKind(_Kind):
     GLOBAL_SECTORS = 67
     READY_WAIT = 68
     TEMPORARY_BYTES = 69
-    RECORDED = 70
-    OPERATOR_RUNNING_TIME = 71
-    SCRATCH_ALLOC_BYTES = 72
-    SCRATCH_FREE_BYTES = 73
-    SCRATCH_TIME = 74
-    NAMED_COUNTER_1 = 75
-    NAMED_COUNTER_2 = 76
-    NAMED_COUNTER_3 = 77
-    NAMED_COUNTER_4 = 78
-    QUEUE_WAIT = 79
+    STEP_RUNNING = 70
+    STEP_CORE_WAIT = 71
+    RECORDED = 72
+    OPERATOR_RUNNING_TIME = 73
+    SCRATCH_ALLOC_BYTES = 74
+    SCRATCH_FREE_BYTES = 75
+    SCRATCH_TIME = 76
+    NAMED_COUNTER_1 = 77
+    NAMED_COUNTER_2 = 78
+    NAMED_COUNTER_3 = 79
+    NAMED_COUNTER_4 = 80
+    QUEUE_WAIT = 81
     CPU_TIME = 0  # its name in an earlier release
 
 
@@ -690,6 +692,18 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         "bytes",
         True,
         "memory that nodes of a graph asked their allocator for, however soon they gave it back",
+    ),
+    MetricInfo(
+        MetricKind.STEP_RUNNING,
+        "ns",
+        False,
+        "at a thread's step: how long the thread ran on a core in each",
+    ),
+    MetricInfo(
+        MetricKind.STEP_CORE_WAIT,
+        "ns",
+        False,
+        "at a thread's step: how long the thread was ready and waited for a core in each (schedstat)",
     ),
     MetricInfo(
         MetricKind.RECORDED,

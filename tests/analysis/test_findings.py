@@ -105,15 +105,15 @@ def test_values_read_many_times_a_step_are_named_with_their_count():
     found = analyze(
         training(
             "python main @ /home/ada/train.py:43",
-            "  operator aten::item | time=100000/400 call_time=200000/400",
-            "    operator aten::_local_scalar_dense | time=100000/400 call_time=100000/400",
+            "  operator aten::item | time=1000000/400 call_time=2000000/400",
+            "    operator aten::_local_scalar_dense | time=1000000/400 call_time=1000000/400",
         )
     )
     one = named(found, "synchronisation")
     assert one.severity.value == "info"
     assert "40 times a step" in one.title
     assert one.lines[0].line == 43
-    assert 0 < one.gain.expected_ns <= one.gain.high_ns == 10_000  # nothing waits on a CPU: the calls themselves
+    assert 0 < one.gain.expected_ns <= one.gain.high_ns == 100_000  # nothing waits on a CPU: the calls themselves
 
 
 def test_the_loss_read_once_a_step_and_the_optimizers_own_reads_are_usual():
@@ -145,16 +145,42 @@ def test_waits_for_a_device_name_what_waits():
 
 
 def test_a_hotspot_gives_way_to_the_rule_that_knows_more():
-    found = analyze(training(loading_ms=6))
-    assert [one.lines[0].line for one in found if one.rule == "hotspot"] == [42]
+    sorting = (
+        "python main @ /home/ada/train.py:43",
+        f"  operator aten::sort | time={40 * MS}/10 call_time={40 * MS}/10",
+    )
+    found = analyze(training(*sorting, loading_ms=6))
+    assert [one.lines[0].line for one in found if one.rule == "hotspot"] == [43]
+
+
+def test_what_a_model_is_made_of_is_no_finding():
+    """A product takes most of a step: true of every healthy program."""
+    assert [one.rule for one in analyze(training()) if one.rule == "hotspot"] == []
+
+
+def test_a_hotspot_says_what_it_consists_of():
+    """Attention whose matrix is written out: what takes the time is the random numbers, not the operator's name."""
+    found = analyze(
+        training(
+            "python main @ /home/ada/train.py:43",
+            "  operator aten::scaled_dot_product_attention | call_time=60000000/10",
+            f"    operator aten::bernoulli_ | time={40 * MS}/10 call_time={40 * MS}/10",
+            f"    operator aten::bmm | time={20 * MS}/20 call_time={20 * MS}/20",
+        )
+    )
+    hot = named(found, "hotspot")
+    assert any("67 % in bernoulli_" in text or "67 % in aten::bernoulli_" in text for text in hot.evidence)
+    assert "scaled_dot_product_attention" not in hot.remedy
 
 
 def test_special_notes_come_before_general_ones():
     found = analyze(
         training(
             "python main @ /home/ada/train.py:43",
-            "  operator aten::item | time=100000/400 call_time=200000/400",
-            "    operator aten::_local_scalar_dense | time=100000/400 call_time=100000/400",
+            "  operator aten::item | time=1000000/400 call_time=2000000/400",
+            "    operator aten::_local_scalar_dense | time=1000000/400 call_time=1000000/400",
+            "python main @ /home/ada/train.py:45",
+            f"  operator aten::sort | time={90 * MS}/10 call_time={90 * MS}/10",
         )
     )
     assert names(found) == ["synchronisation", "hotspot"]
@@ -338,7 +364,7 @@ process train.py | pid=5
     phase step | call_time=100000000/10
     python main @ train.py:5
       python Decoder.forward @ {package}:246
-        operator aten::mm | time=90000000/10 call_time=90000000/10
+        operator aten::sort | time=90000000/10 call_time=90000000/10
     python main @ train.py:6
       phase optimizer | time=1000/10 call_time=1000/10""".lstrip("\n")
         )

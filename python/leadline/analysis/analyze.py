@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from leadline.analysis.case import CannotTell, Case
+from leadline.analysis.causes import about_gains, capped, one_of_each_cause
 from leadline.analysis.findings import Failed, Finding, Findings, NotApplicable, Severity
 from leadline.analysis.loop import Loop
 from leadline.analysis.rules import RULES, Rule, RuleError, find, from_file, installed
@@ -48,14 +49,18 @@ def analyze(
             what = printable(f"{type(error).__name__}: {error}", 300)
             failed.append(Failed(rule.name, f"{what}; please report it" if id(rule) in own else what))
     simulated = Simulated(profile) if simulate else None
-    made = [one if simulated is None else simulated.better(one) for one in _without_repeats(found)]
+    kept = _without_repeats(found)
+    rule_of = {one.rule: rule for rule, one in kept}
+    made = [one for _, one in kept] if simulated is None else simulated.better([one for _, one in kept])
+    made = one_of_each_cause([capped(case, rule_of[one.rule], one) for one in made])
     made = [in_words_of(profile.devices, _with_package(case, one)) for one in made]
     general = {rule.name for rule in chosen if rule.general}
-    made.sort(key=lambda one: (_RANK[one.severity], one.rule in general, -max(one.weight, one.gain.share), one.rule))
+    made.sort(key=lambda one: (_RANK[one.severity], one.rule in general, -one.gain.share, -one.weight, one.rule))
     loop = case.known_loop
     ranks = case.ranks
     notes = [
         *_about_steps(loop, ranks),
+        *about_gains(made),
         *(f"{file} has changed since the run: its lines are not shown." for file in sorted(case.sources.changed)),
     ]
     return Findings(
@@ -116,11 +121,11 @@ def _with_package(case: Case, one: Finding) -> Finding:
     return replace(one, evidence=(*one.evidence, f"{'in' if len(places) == 1 else 'most of it in'} {place}"))
 
 
-def _without_repeats(found: list[tuple[Rule, Finding]]) -> list[Finding]:
+def _without_repeats(found: list[tuple[Rule, Finding]]) -> list[tuple[Rule, Finding]]:
     """Without the findings of general rules on lines that a special one has named."""
     special = {(line.file, line.line) for rule, one in found if not rule.general for line in one.lines[:1]}
     return [
-        one
+        (rule, one)
         for rule, one in found
         if not rule.general or not one.lines or (one.lines[0].file, one.lines[0].line) not in special
     ]

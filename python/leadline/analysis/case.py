@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from leadline.analysis import Analysis
+from leadline.analysis.busy import busy_share
 from leadline.analysis.columns import Mask, Rows, group_sums, nearest, preorder, subtree_sums
 from leadline.analysis.loop import Loop, find_loop
 from leadline.analysis.ofsource import OfSource
@@ -21,7 +22,7 @@ from leadline.analysis.ranks import is_folded_profile
 from leadline.analysis.rare import around
 from leadline.analysis.sourcecode import Block, Sources, hashes
 from leadline.profiles import Profile
-from leadline.schema import FrameKind
+from leadline.schema import FrameKind, MetricKind
 
 _ENOUGH_STEPS, _ENOUGH_IMPORTED = 5, 1  # the steps of a trace were chosen by who recorded it, after a warm-up as a rule
 MOST_GROUPS = 500
@@ -139,6 +140,21 @@ class Case(OfSource):
     @cached_property
     def has_device(self) -> bool:
         return bool(self.tree.exclusive("gpu_time").count.any())
+
+    @cached_property
+    def device_idle_ns(self) -> float:
+        """Time of a step in which no device did anything: by the trace window where there is one, else what of the step
+        the busiest one was not seen to work; the whole step without a device."""
+        step = self.loop.step_ns
+        if not self.has_device:
+            return step
+        if (busy := busy_share(self.profile)) >= 0:
+            return step * (1 - busy)
+        metrics = self.profile.tables["metrics"]
+        mine = (metrics["metric"] == int(MetricKind.GPU_TIME)) & self.loop.inside[metrics["node"].astype(np.int64)]
+        device = metrics["device"][mine].astype(np.int64)
+        spent = np.bincount(np.maximum(device, 0), weights=metrics["sum"][mine]) if mine.any() else np.zeros(1)
+        return max(0.0, step - float(spent.max()) / self.loop.steps)
 
     def need_device(self) -> None:
         """Raises CannotTell for a profile without device work."""
@@ -309,6 +325,12 @@ class Case(OfSource):
             return 0.0
         known = self.tree.exclusive("call_time").sum[self.pauses | self.saving].sum() + self.compiled_again_ns
         return max(0.0, (self.loop.step_ns - self.loop.work_ns) * self.loop.steps - int(known))
+
+    @cached_property
+    def beside_work_ns(self) -> float:
+        """Time of all steps that no operator, phase or wait in them explains: what else happens between their marks.
+        All of it where no clock told their length."""
+        return max(0.0, self.total_ns - self.loop.work_ns * self.loop.steps) if self.loop.measured_by else self.total_ns
 
     @cached_property
     def compiled_again_ns(self) -> int:

@@ -17,6 +17,7 @@ from leadline.profiles import Profile, Tree
 from leadline.schema import FrameKind
 from leadline.steps import NoSteps, Steps
 from leadline.steps.model import COUNTED, MODULE_CALLS, PROGRAM_CALLS
+from leadline.steps.of_events import WARM
 from leadline.steps.of_profile import steps_of
 from leadline.steps.of_tree import without_first_calls
 
@@ -60,7 +61,9 @@ def find_loop(profile: Profile, scopes: Scopes) -> Loop | None:
     inside &= nearest(tree.shape, tree.frame_rows(FrameKind.PHASE, "compile")[tree.frame_of]) < 0
     measured = tree.exclusive("time")
     inside &= (measured.count == 0) | (measured.count >= max(1, steps // 10))
-    trimmed = without_first_calls(measured.sum, measured.count, measured.max)
+    # where steps at the beginning are left out of the mean, so is what made them long
+    accident = {"accident": WARM} if found.warm_up and found.timed_by == "trace window" else {}
+    trimmed = without_first_calls(measured.sum, measured.count, measured.max, **accident)
     time = np.where(inside, trimmed, 0)
     work = float(time.sum()) / steps
     # operators of several threads at a time add up to more than a wall time that was measured

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,14 +24,31 @@ class Simulated:
         self._gains: dict[str, Gain | None] = {}
         self.notes: list[str] = []
 
-    def better(self, finding: Finding) -> Finding:
-        """The finding with the simulator's gain where it has one."""
+    def better(self, findings: Sequence[Finding]) -> list[Finding]:
+        """The findings with the simulator's gains where it has them. A scenario that does not apply to the window means
+        that there is nothing to gain; several findings of one scenario share what it gains as their bounds are."""
+        if self._failed:
+            return list(findings)
+        bounds: dict[str, int] = {}
+        for one in findings:
+            bounds[one.scenario] = bounds.get(one.scenario, 0) + one.gain.high_ns
+        return [self._better(one, bounds[one.scenario]) for one in findings]
+
+    def _better(self, finding: Finding, bounds: int) -> Finding:
         if not finding.scenario or self._failed:
             return finding
         if finding.scenario not in self._gains:
             self._gains[finding.scenario] = self._simulate(finding.scenario)
         gain = self._gains[finding.scenario]
-        return finding if gain is None else replace(finding, gain=gain)
+        if gain is None:
+            return finding
+        part = finding.gain.high_ns / bounds if bounds else 1.0
+        scale = part * (finding.gain.of_ns / gain.of_ns if finding.gain.of_ns and gain.of_ns else 1.0)
+        low, expected, high = (int(ns * scale) for ns in (gain.low_ns, gain.expected_ns, gain.high_ns))
+        basis = gain.basis if part >= 1 else f"{gain.basis}, this line's part of it"
+        return replace(finding, gain=replace(
+            gain, low_ns=low, expected_ns=expected, high_ns=high, basis=basis, of_ns=finding.gain.of_ns or gain.of_ns
+        ))  # fmt: skip
 
     def _some_steps(self) -> Profile:
         """The profile with as many whole steps from the middle of its window as are simulated in seconds: a gain per
@@ -57,8 +75,9 @@ class Simulated:
                 self._graph = graph_of(self._some_steps())
             assert isinstance(self._graph, Graph)
             report = predict(self._graph, [scenario])
-        except ScenarioError:
-            return None  # it does not apply to this window; the bound stands
+        except ScenarioError as error:
+            reason = getattr(error, "reason", str(error))
+            return Gain(0, 0, 0, f"simulated ({scenario}): nothing to gain, {reason}", "step", 0)
         except (TraceError, GraphError) as error:
             self._failed = True
             self.notes.append(f"The trace window could not be simulated: {error}.")

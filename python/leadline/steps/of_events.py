@@ -26,7 +26,7 @@ _FEW = 4  # periods below which an operator that only one of them has says nothi
 _RARE_SHARE = 0.1  # of the operators' time
 _WHOLE = 0.9  # of a step's usual number of operators
 _UNSTEADY = 2.5  # longest over median
-_WARM = 3.0  # times the median of the later steps: a step at the beginning that long warms up
+WARM = 3.0  # times the median of the later steps: a step at the beginning that long warms up
 _STEADY = 3  # later steps that are needed to tell
 
 
@@ -69,7 +69,7 @@ def without_warm_up(found: Found) -> Found:
     walls = found.walls_ns
     first = 0
     while len(walls) - first - 1 >= _STEADY and first < len(walls) // 2:
-        if walls[first] < _WARM * float(np.median(walls[first + 1 :])):
+        if walls[first] < WARM * float(np.median(walls[first + 1 :])):
             break
         first += 1
     if not first:

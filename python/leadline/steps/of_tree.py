@@ -47,12 +47,13 @@ class Counted:
     weight: float = 0.0
 
 
-def without_first_calls(total: Rows, count: Rows, largest: Rows) -> Rows:
-    """Sums in which the largest measurement counts as the mean of the others, where it was an accident."""
+def without_first_calls(total: Rows, count: Rows, largest: Rows, accident: float = _ACCIDENT) -> Rows:
+    """Sums in which the largest measurement counts as the mean of the others, where it was an accident: `accident` times
+    as much as that mean."""
     enough = count >= _ENOUGH
     others = np.where(enough, total - largest, 0)
     spared = others * (count / np.maximum(count - 1, 1))
-    first = enough & (largest > _ACCIDENT * others / np.maximum(count - 1, 1))
+    first = enough & (largest > accident * others / np.maximum(count - 1, 1))
     found: Rows = np.where(first, spared.astype(np.int64), total)
     return found
 

@@ -45,6 +45,9 @@ class Rule(ABC):
     general: ClassVar[bool] = False
     """True for a rule whose finding says less than another rule's on the same line; it is then left out."""
 
+    on_cpu: ClassVar[bool] = False
+    """True for a rule whose remedy spares the CPU only: beside a busy device it saves at most what that idles."""
+
     @abstractmethod
     def check(self, case: Case, values: Values) -> list[Finding]:
         """The findings, the most important first. Raises CannotTell."""

@@ -33,7 +33,10 @@ class Communication(Rule):
         wall = _exposed(case, talk)
         open_part = wall.exposed_communication_ns / wall.communication_ns if wall else 1.0
         made = []
-        for group in case.by_line(outer, case.cost_with_all_below):
+        beside = _beside(case, outer)
+        for group in case.by_line(outer & ~beside, case.cost_with_all_below) or case.by_line(
+            outer, case.cost_with_all_below
+        ):
             share = group.value / max(case.cost_of_all, 1)
             if share * open_part < values["share"]:
                 break
@@ -56,15 +59,54 @@ class Communication(Rule):
                     (
                         f"{times(calls)} collectives, {duration(case.per_step(group.value))} a step{_sizes(case)}",
                         *hidden,
+                        *(("it runs on a thread of its own, beside the step's operators",) if beside.any() else ()),
                         *late,
                     ),
-                    "Overlap it with the backward pass (DistributedDataParallel does; look at bucket_cap_mb), exchange "
-                    "less often (no_sync while accumulating) or in lower precision.",
+                    _advice(case),
                     self.learn_more,
                     share,
                 )
             )
         return made[:1]
+
+
+_IN_FILES = (
+    (
+        r"torch/distributed/(_composable/)?fsdp/",
+        "Exchange less: keep parameters gathered between forward and backward where memory allows "
+        "(reshard_after_forward=False), shard within a machine only (a two-dimensional mesh), and gather in 16 bits "
+        "(MixedPrecisionPolicy(param_dtype=torch.bfloat16)).",
+    ),
+    (
+        r"torch/nn/parallel/distributed\.py$",
+        "It runs beside the backward pass already: exchange less often (no_sync() while accumulating), in 16 bits (the "
+        "communication hook bf16_compress_hook), or do more work between exchanges (a larger batch a rank).",
+    ),
+)
+_BY_HAND = (
+    "Overlap it with the backward pass as DistributedDataParallel does, exchange less often (once for several batches) "
+    "or in 16 bits."
+)
+
+
+def _advice(case: Case) -> str:
+    """By what exchanges: what a wrapper does already is no advice."""
+    return next((text for files, text in _IN_FILES if case.in_files(files).any()), _BY_HAND)
+
+
+def _beside(case: Case, outer: Mask) -> Mask:
+    """Communication on other threads than the loop's: the same exchange as the call that waits for it, not another."""
+    thread = case.analysis.scopes.thread
+    home = {int(thread[row]) for row in case.loop.anchors[:1].tolist()}
+    talks = np.isin(thread, list(home)) & outer & (case.cost_with_all_below > 0)
+    if case.has_device:
+        return np.zeros(len(outer), np.bool_)
+    other: Mask = outer & ~np.isin(thread, list(home))
+    most = case.cost_with_all_below
+    # the longer of the two is what the step holds of it
+    if int(most[talks].sum()) >= int(most[other].sum()):
+        return other
+    return talks
 
 
 def _exposed(case: Case, talk: Mask) -> WallSplit | None:

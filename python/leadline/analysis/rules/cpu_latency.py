@@ -13,6 +13,7 @@ from leadline.analysis.rules.words import duration, percent, times
 class CpuLatency(Rule):
     name = "cpu_latency"
     asks = "Does the device idle while the CPU works on one line?"
+    on_cpu = True
     options = (
         Option("share", 10, "%", "of the step that the device idles for one line"),
         Option("ratio", 2, "1", "CPU time against device time; idleness behind a fast line is not its fault"),

@@ -22,6 +22,7 @@ from leadline.schema import FrameKind
 class DataLoading(Rule):
     name = "data_loading"
     asks = "Does the training loop wait for its batches?"
+    on_cpu = True
     options = (
         Option("share", 20, "%", "below that a loader with a tiny model looks the same when all is well"),
         Option("info", 10, "%", "a tenth of the step is worth knowing"),

@@ -23,6 +23,8 @@ class FirstSteps(Rule):
         total, ns = int(raw.sum()), int(extra.sum())
         share = ns / max(total, 1)
         groups = case.by_line(extra > 0, extra)
+        whole = total if not loop.measured_by else max(total, ns + case.total_ns)
+        share = ns / max(whole, 1)
         if share < values["share"] or loop.steps < values["steps"] or not groups:
             return []
         return [

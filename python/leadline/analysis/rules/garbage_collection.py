@@ -28,6 +28,7 @@ _BY_ITSELF = (
 class GarbageCollection(Rule):
     name = "garbage_collection"
     asks = "Does Python's garbage collector stop the steps?"
+    on_cpu = True
     options = (
         Option("share", 5, "%", "of the step in whole collections; a few milliseconds now and then are everywhere"),
         Option("times", 3, "1", "whole collections; one or two are of the set-up and say nothing of later steps"),

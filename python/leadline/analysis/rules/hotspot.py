@@ -7,8 +7,10 @@ import numpy as np
 from leadline.analysis.compilers import compilers
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.collectives import collectives
-from leadline.analysis.rules.words import duration, module, operator, percent, times
+from leadline.analysis.rules.words import duration, kernel, module, operator, percent, times
+from leadline.schema import FrameKind
 
+_SORTING = ("sort", "topk", "unique", "nonzero", "cumsum")
 _ADVICE = (
     (
         ("backwardhook",),
@@ -16,7 +18,7 @@ _ADVICE = (
         "report --focus`, and leave out those that only look.",
     ),
     (
-        ("sort", "topk", "unique", "nonzero", "cumsum"),
+        _SORTING,
         "Sorting and selecting are slow on every device: ask whether the step needs them, on all elements, every time.",
     ),
 )
@@ -30,10 +32,8 @@ _COMPILED = (
     "It is compiled already, and each run of it is short: give a run more to do (a larger batch, several steps in one "
     "`lax.scan` or `tf.while_loop`), so that less of the loop is calling programs."
 )
-_ELSE = (
-    "Look at what stands below it with `leadline report --focus`; whether it is slower than it must be was not "
-    "measured (`leadline why --shapes` compares it with what this machine can do)."
-)
+_MOST_BY_ONE = 0.25
+"""Of the path's time below its own operator: one operator there that takes more is what the path consists of."""
 
 
 class Hotspot(Rule):
@@ -59,9 +59,9 @@ class Hotspot(Rule):
             if share < values["share"]:
                 break
             made.append(self._finding(case, group.row, group.value, share, np.sort(group.rows).tolist(), device))
-        return made
+        return [one for one in made if one is not None]
 
-    def _finding(self, case: Case, row: int, ns: int, share: float, rows: list[int], device: bool) -> Finding:
+    def _finding(self, case: Case, row: int, ns: int, share: float, rows: list[int], device: bool) -> Finding | None:
         scopes = case.analysis.scopes
         what = operator(case.name(int(scopes.outer[row]))) or case.name(int(scopes.phase[row])) or _python(case, row)
         inside = case.module(row)
@@ -73,7 +73,10 @@ class Hotspot(Rule):
         calls = int(case.calls[begun[begun >= 0]].sum())
         each = ns / max(calls, 1)
         small = not device and 0 < each < _SMALL_NS
-        known = next((text for keys, text in _ADVICE if any(key in what.lower() for key in keys)), _ELSE)
+        known = next((text for keys, text in _ADVICE if any(key in what.lower() for key in keys)), "")
+        parts = _parts(case, rows, ns, device=device)
+        if not (known or small or parts):
+            return None
         return Finding(
             self.name,
             Severity.INFO,
@@ -83,9 +86,10 @@ class Hotspot(Rule):
             case.lines([row]),
             (
                 f"{duration(case.per_step(ns))} a step of {duration(case.loop.step_ns)}",
-                _paths(len(rows)) + (f", {_calls(case.per_step(calls))} a step of {duration(each)}" if calls else ""),
+                *((f"{_calls(case.per_step(calls))} a step of {duration(each)}",) if calls else ()),
+                *parts,
             ),
-            self._advice(case, row, known, small=small),
+            self._advice(case, row, known or _LOOK, small=small),
             self.learn_more,
             share,
         )
@@ -100,6 +104,29 @@ class Hotspot(Rule):
         return _CALLED.format(compiler=compilers(case.profile.meta))
 
 
+_LOOK = "It consists of these: look at the largest with `leadline report --focus`."
+
+
+def _parts(case: Case, rows: list[int], ns: int, *, device: bool) -> tuple[str, ...]:
+    """What of the path's time is in operators below its own, or kernels, the largest first; empty where all of it is
+    its own: then there is nothing to say that its name does not."""
+    time = case.gpu_time if device else case.time
+    own = {case.name(int(case.analysis.scopes.outer[row])) for row in rows}
+    sums: dict[str, int] = {}
+    for row in rows:
+        name = case.name(row)
+        if name not in own and case.tree.kinds[row] in (int(FrameKind.OPERATOR), int(FrameKind.KERNEL)):
+            sums[name] = sums.get(name, 0) + int(time[row])
+    ranked = sorted(sums.items(), key=lambda item: -item[1])[:3]
+    if not ranked or len(sums) < 2 or ranked[0][1] < _MOST_BY_ONE * ns:
+        return ()
+    return ("of it " + ", ".join(f"{percent(part / max(ns, 1))} in {_short(name)}" for name, part in ranked),)
+
+
+def _short(name: str) -> str:
+    return operator(name) if "::" in name and "(" not in name else kernel(name)
+
+
 def _python(case: Case, row: int) -> str:
     """What is known of Python without an operator: by samples, so it is the line's function."""
     line = case.line(row)
@@ -108,7 +135,3 @@ def _python(case: Case, row: int) -> str:
 
 def _calls(number: float) -> str:
     return f"{times(number)} call{'' if times(number) == '1' else 's'}"
-
-
-def _paths(number: int) -> str:
-    return f"{number:,} call path{'s' if number != 1 else ''}"

@@ -12,6 +12,9 @@ from leadline.analysis.rules.words import duration, percent
 from leadline.analysis.stragglers import imbalance, who
 from leadline.schema import MetricKind
 
+_COSTS = 0.02
+"""Of the step: what the difference costs must be worth a warning."""
+
 
 class Imbalance(Rule):
     name = "imbalance"
@@ -38,10 +41,11 @@ class Imbalance(Rule):
         if excess < values["share"]:
             return []
         groups = case.by_line(rank_of == most, np.where(rank_of == most, time, 0))
+        costs = (own[most] - mean) / max(case.total_ns, 1)
         return [
             Finding(
                 self.name,
-                Severity.WARNING,
+                Severity.WARNING if costs >= _COSTS else Severity.INFO,
                 f"Rank {ranks[most].rank} works {percent(excess)} longer than the mean",
                 case.gain((own[most] - mean), (0, 0.7, 1), "bound: the slowest rank as fast as the mean"),
                 tuple(group.row for group in groups[:5]),

@@ -14,6 +14,7 @@ _LOGS = r"(^|/)torch/_tensor_str\.py$|(^|/)(tensorboardX?|wandb|mlflow|tqdm)/|(^
 class LoggingInLoop(Rule):
     name = "logging_in_loop"
     asks = "Does every step print or log tensors?"
+    on_cpu = True
     options = (
         Option("share", 5, "%", "more than that is the price of a change of one line"),
         Option("info", 1, "%", "of operators and the Python that calls them"),

@@ -30,13 +30,29 @@ naive ones for what it has nothing better for. Its Winograd kernels (`miopenSp3`
 _HAS_MFMA = re.compile(r"Instinct MI[1-9]\d\d|\bgfx9(08|0a|4\d|50)")
 
 
+_CAPABILITY = re.compile(r"\d+\.\d+")
 _REMEDIES = {
-    False: "torch.set_float32_matmul_precision('high') where the result may differ in the third digit, or "
-    "torch.autocast with bfloat16; devices before compute capability 7.0 have no tensor cores.",
-    True: "torch.autocast with bfloat16: matrix units (MFMA, from MI100 on) multiply 16-bit numbers several times as "
+    "new": "torch.set_float32_matmul_precision('high') where the result may differ in the third digit, or "
+    "torch.autocast with bfloat16.",
+    "old": "torch.autocast with float16 and a GradScaler: these tensor cores know no TF32 and no bfloat16, which "
+    "need compute capability 8.0.",
+    "unknown": "On compute capability 8.0 and later, torch.set_float32_matmul_precision('high') where the result may "
+    "differ in the third digit, or torch.autocast with bfloat16; on 7.0 and 7.5 torch.autocast with float16.",
+    "amd": "torch.autocast with bfloat16: matrix units (MFMA, from MI100 on) multiply 16-bit numbers several times as "
     "fast as 32-bit ones.",
 }
-"""By whether the device is AMD's."""
+"""By what the device can."""
+
+
+def _generation(case: Case) -> str:
+    """Key of _REMEDIES; "none" for a device without tensor cores."""
+    if is_amd(case.profile.devices):
+        return "amd"
+    said = [str(one.detail.get("compute_capability", "")) for one in case.profile.devices]
+    numbers = [tuple(int(part) for part in text.split(".")[:2]) for text in said if _CAPABILITY.fullmatch(text)]
+    if not numbers:
+        return "unknown"
+    return "new" if min(numbers) >= (8, 0) else "old" if min(numbers) >= (7, 0) else "none"
 
 
 class MatmulShape(Rule):
@@ -96,6 +112,9 @@ class MatmulShape(Rule):
     def _precision(self, case: Case, values: Values) -> list[Finding]:
         """Kernels that multiply 32-bit numbers without tensor cores."""
         plain = case.matching(FrameKind.KERNEL, _FULL_PRECISION) & case.loop.inside
+        generation = _generation(case)
+        if generation == "none":
+            return []
         made = []
         for group in case.by_line(plain, case.gpu_time):
             share = group.value / max(case.cost_of_all, 1)
@@ -112,7 +131,7 @@ class MatmulShape(Rule):
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
                     (kernel(case.name(group.row)),),
-                    _REMEDIES[is_amd(case.profile.devices)],
+                    _REMEDIES[generation],
                     self.learn_more,
                     share,
                 )

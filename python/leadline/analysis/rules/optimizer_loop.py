@@ -14,6 +14,7 @@ _FUSED = ("Adam", "AdamW", "SGD", "Adagrad")
 class OptimizerLoop(Rule):
     name = "optimizer_loop"
     asks = "Does the optimizer update parameters one by one?"
+    on_cpu = True
     options = (
         Option(
             "share", 30, "%", "healthy models of a few layers spend 10 to 25 % of a CPU step in the default optimizer"

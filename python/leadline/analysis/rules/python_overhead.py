@@ -39,9 +39,14 @@ _IN_TURN = (
 )
 
 
+_TOO_FEW = 5
+"""Samples of a function that say nothing."""
+
+
 class PythonOverhead(Rule):
     name = "python_overhead"
     asks = "Does a Python loop call operators once per element, or Python take most of the step?"
+    on_cpu = True
     options = (
         Option(
             "calls", 24, "1", "calls of one operator on one path and step; layers of one class repeat a dozen times"
@@ -66,6 +71,8 @@ class PythonOverhead(Rule):
             if share < values["function"]:
                 break
             number = int(case.tree.exclusive(METRIC).count[one.rows].sum())
+            if number < _TOO_FEW:
+                continue
             line = case.line(one.row)
             called = f", mostly in {names_of([one])}" if one.called else ""
             made.append(

@@ -20,6 +20,7 @@ _COPYING = 0.25
 class SavingInLoop(Rule):
     name = "saving_in_loop"
     asks = "Do the steps wait for checkpoints to be written, or for deep copies of tensors?"
+    on_cpu = True
     options = (
         Option("share", 5, "%", "of the step; a checkpoint now and then takes less"),
         Option("info", 2, "%", "less than that is no reason to change anything"),
@@ -43,19 +44,22 @@ class SavingInLoop(Rule):
     def _saved(
         self, case: Case, row: int, rows: np.ndarray, ns: int, counts: np.ndarray, values: Values
     ) -> Finding | None:
+        ns = min(ns, int(case.beside_work_ns))  # what was saved before or behind the steps is no part of them
         share = case.share(ns)
         if share < values["info"]:
             return None
         number = int(counts[rows].sum())
-        often = "every step" if number >= 0.9 * case.loop.steps else f"one step of {times(case.loop.steps / number)}"
         return Finding(
             self.name,
             Severity.WARNING if share >= values["share"] else Severity.INFO,
             f"Saving takes {percent(share)} of the step",
-            case.and_warm(case.gain(ns, (0.4, 0.9, 1), "the time of saving, measured")),
+            case.gain(ns, (0.4, 0.9, 1), "the time of saving, measured"),
             tuple(np.sort(rows)[:20].tolist()),
             case.lines([row]),
-            (f"{often} waits {duration(ns / max(number, 1))} for a file",),
+            (
+                f"{number:,} file{'s are' if number != 1 else ' is'} written in {case.loop.steps:,} steps, "
+                f"{duration(ns)} in all: {duration(case.per_step(ns))} of a step's {duration(case.loop.step_ns)}",
+            ),
             "Save every few hundred steps or minutes; where that is too rare, copy the state and write it in a thread "
             "(torch.distributed.checkpoint.async_save).",
             self.learn_more,

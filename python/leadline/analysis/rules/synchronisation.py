@@ -29,9 +29,29 @@ _OF_A_PACKAGE = (
 )
 
 
+_WAITED = "Leave the wait out where nothing after it reads what the device computes; time with events instead."
+_COPIED = (
+    "Pin the host's memory (pin_memory=True) and copy to the device with non_blocking=True; copies to the host must be "
+    "waited for before they are read, so do them once a step."
+)
+_KEPT = "Keep the value on the device: add losses up as tensors and read them every hundred steps."
+_SELECTED = "The number of elements must be known on the CPU: use torch.where, or a mask of a fixed size."
+
+
+def _remedy(what: str) -> str:
+    """By what waits: a wait that the program asks for, a selection, a copy, or a value that is read."""
+    name = what.lower()
+    if "synchronize" in name:
+        return _WAITED
+    if any(key in name for key in ("nonzero", "index", "masked_select", "unique")):
+        return _SELECTED
+    return _COPIED if "memcpy" in name or "aten::to" in name or "copy" in name else _KEPT
+
+
 class Synchronisation(Rule):
     name = "synchronisation"
     asks = "Does the step read values back from tensors, or wait for the device?"
+    on_cpu = True
     options = (
         Option(
             "per_step", 4, "1", "reading the loss once a step is usual; many reads a step are a habit worth breaking"
@@ -72,8 +92,7 @@ class Synchronisation(Rule):
             tuple(rows[:20].tolist()),
             case.lines([row]),
             (f"{duration(case.per_step(ns))} of waiting a step",),
-            "Keep the value on the device: add losses up as tensors and read them every hundred steps, use torch.where "
-            "instead of boolean indexing, copy with non_blocking=True.",
+            _remedy(above),
             self.learn_more,
             share,
             "remove_sync",
@@ -86,7 +105,7 @@ class Synchronisation(Rule):
             each = case.per_step(group.value)
             if each < values["per_step"]:
                 break
-            spared = _with_their_loop(case, group.row, group.rows)
+            spared = case.mask(group.rows)
             ns = int(case.inclusive_time[case.first_of(spared)].sum())
             line = case.line(group.row)
             inside = f", {line.context}" if line and line.context else ""
@@ -102,7 +121,7 @@ class Synchronisation(Rule):
                         np.flatnonzero(spared),
                         ns,
                         (0, 0.5, 1),
-                        "bound: on the CPU the calls themselves; on a GPU every read waits for the device",
+                        "bound: the reads themselves; here is no device that they wait for",
                     ),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
@@ -112,17 +131,10 @@ class Synchronisation(Rule):
                     ),
                     _OF_A_PACKAGE if by else _NEEDED if needed else _READ_ONCE,
                     self.learn_more,
-                    case.share(ns) if by else max(case.share(ns), 0.1),
+                    case.share(ns),
                 )
             )
         return made[:2]
-
-
-def _with_their_loop(case: Case, row: int, rows: np.ndarray) -> np.ndarray:
-    """The reads and, where a loop of the source makes them, what else that loop's lines call."""
-    spared = case.mask(rows)
-    around = case.inner_loop(row)
-    return spared | case.lines_between(around[0], around[1].first, around[1].last) if around else spared
 
 
 def _reader(case: Case, row: int) -> str:

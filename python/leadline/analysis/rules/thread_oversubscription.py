@@ -13,6 +13,7 @@ from leadline.schema import FrameKind
 class ThreadOversubscription(Rule):
     name = "thread_oversubscription"
     asks = "Do more processes prepare batches than there are cores?"
+    on_cpu = True
     options = (
         Option("ratio", 1, "1", "workers per core; beyond one they stand in line for each other and for training"),
     )
