@@ -59,16 +59,16 @@ def test_a_step_has_one_gradient_however_many_optimizers_follow_it():
 
 
 def test_operators_that_look_at_their_own_arguments_are_no_reads_of_the_program():
-    inner = "    operator aten::_local_scalar_dense | time=100000/400 call_time=100000/400"
+    inner = "    operator aten::_local_scalar_dense | time=1000000/400 call_time=1000000/400"
     line = "python main @ /home/ada/train.py:43"
 
     def calls(name: str) -> Profile:
-        return training(line, f"  operator {name} | time=100000/400 call_time=200000/400", inner)
+        return training(line, f"  operator {name} | time=1000000/400 call_time=2000000/400", inner)
 
     assert "synchronisation" in names(analyze(calls("aten::is_nonzero")))
     assert "synchronisation" not in names(analyze(calls("aten::multinomial")))
     package = "  python step @ /v/site-packages/solver/rk.py:7"
-    read = "    operator aten::is_nonzero | time=100000/400 call_time=200000/400"
+    read = "    operator aten::is_nonzero | time=1000000/400 call_time=2000000/400"
     found = named(analyze(training(line, package, read, "  " + inner)), "synchronisation")
     assert "most of them in solver/rk.py:7 step" in found.evidence
     assert found.remedy.startswith("The package reads them")
@@ -93,9 +93,12 @@ def test_gradients_of_gradients_and_hooks_are_no_slow_backward_pass():
 def test_a_hotspot_of_short_calls_is_told_as_that():
     def program(calls: int) -> str:
         lines = (f"  operator aten::mm | time={600 * MS}/{calls} call_time={600 * MS}/{calls}",)
-        return named(analyze(training("python main @ /home/ada/train.py:43", *lines)), "hotspot").remedy
+        found = [
+            one for one in analyze(training("python main @ /home/ada/train.py:43", *lines)) if one.rule == "hotspot"
+        ]
+        return found[0].remedy if found else ""
 
-    assert "was not measured" in program(100)
+    assert program(100) == ""  # a few large products: what a model is made of
     assert "many short calls" in program(60_000)
 
 

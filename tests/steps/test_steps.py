@@ -137,9 +137,9 @@ process serve.py | pid=5
   thread main | tid=5
     python main @ serve.py:5
       phase forward
-        module net [Net] | call_time={80 * MS}/40
-          module net.0 [Linear] | call_time={70 * MS}/80
-            operator aten::linear | time={70 * MS}/80 call_time={70 * MS}/80"""
+        module net [Net]
+          module net.0 [Linear]
+            operator aten::linear | time={70 * MS}/40 call_time={70 * MS}/40"""
     )
     found = steps_of(profile)
     assert isinstance(found, Steps)

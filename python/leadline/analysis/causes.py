@@ -43,19 +43,16 @@ def one_of_each_cause(findings: Sequence[Finding]) -> list[Finding]:
     """Without waits that gain nothing, and without the device's idleness where the cause of most of it is named."""
     kept = [one for one in findings if not _is_nothing(one)]
     causes = [one for one in kept if one.rule in _CAUSES and one.gain.high_ns]
-    made = []
+    made = list(kept)
     for one in kept:
         explains = [cause for cause in causes if 2 * cause.gain.high_ns >= one.gain.high_ns]
         if one.rule == _SYMPTOM and explains:
             first = max(explains, key=lambda cause: cause.gain.high_ns)
             idle = one.gain.high_ns / max(one.gain.of_ns, 1)
-            at = kept.index(first)
             said = replace(first, evidence=(*first.evidence, f"the device idles {percent(idle)} of the step meanwhile"))
-            kept[at] = said
-            made = [said if other is first else other for other in made]
-            continue
-        made.append(one)
-    return [next((new for new in kept if new.rule == one.rule and new.paths == one.paths), one) for one in made]
+            made = [said if other is first else other for other in made if other is not one]
+            causes = [said if other is first else other for other in causes]
+    return made
 
 
 def _is_nothing(one: Finding) -> bool:

@@ -106,6 +106,10 @@ class RankSteps:
     timed: int = 0
     """Steps of which the time is known; the mean is over these."""
     warm_up: int = 0
+    running_ns: float = -1.0
+    """Of a step: how long its thread had a core; -1 where that was not measured."""
+    core_wait_ns: float = -1.0
+    """Of a step: how long its thread was ready and waited for a core; -1 where that was not measured."""
     walls_ns: tuple[int, ...] = ()
     span_ns: tuple[int, int] = (0, 0)
     """From the first timed step's start to when the last was done, on the clock of the process's events."""

@@ -99,6 +99,8 @@ def _of_tree(one: Counted, rank: int) -> RankSteps:
         max_ns=one.max_ns,
         timed=one.timed,
         warm_up=one.warm_up,
+        running_ns=one.running_ns,
+        core_wait_ns=one.core_wait_ns,
         marks=tuple(one.marks.tolist()),
     )
 

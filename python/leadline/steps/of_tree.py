@@ -6,8 +6,10 @@ operator never is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +26,7 @@ _ACCIDENT = 20
 """A measurement this many times the mean of all others was a first call, or another job on the machine."""
 _ENOUGH = 5  # measurements: below that the largest is too large a part of what is known
 _SEVERAL = 1.5  # times as many optimizers' steps as gradients: several optimizers take turns behind one backward pass
+_PROGRAM = re.compile(r"^(jit|pjit|pmap)\(")
 _MOST = 0.5  # of the outermost calls' time: the step's own
 
 
@@ -45,11 +48,13 @@ class Counted:
     timed: int = 0
     warm_up: int = 0
     weight: float = 0.0
+    running_ns: float = -1.0
+    core_wait_ns: float = -1.0
 
 
 def without_first_calls(total: Rows, count: Rows, largest: Rows, accident: float = _ACCIDENT) -> Rows:
-    """Sums in which the largest measurement counts as the mean of the others, where it was an accident: `accident` times
-    as much as that mean."""
+    """Sums in which the largest measurement counts as the mean of the others, where it was an accident: so many times
+    that mean."""
     enough = count >= _ENOUGH
     others = np.where(enough, total - largest, 0)
     spared = others * (count / np.maximum(count - 1, 1))
@@ -101,7 +106,7 @@ class _Tree:
         if optimizer.size:
             asked = int(self.count[optimizer[0]])
             steps, rests_on, marks = self._with_one_gradient(int(optimizer[0]), asked), OPTIMIZER, optimizer
-            if marked and not steps * 0.5 <= marked + 1 <= steps * _SEVERAL:
+            if marked and not asked * 0.5 <= marked + 1 <= asked * _SEVERAL:
                 steps, rests_on = marked + 1, STEP_CALLS  # the program marks its steps, whatever optimizers do in one
         elif marked:
             steps, rests_on = marked + 1, STEP_CALLS
@@ -157,19 +162,40 @@ class _Tree:
         above = nearest(self.tree.shape, wanted)[np.maximum(self.tree.parent, 0)]
         return np.flatnonzero(wanted & (above < 0) & (self.process == process) & ~self.compiling)
 
+    @cached_property
     def _programs(self) -> Mask:
-        """Operators that are a whole program which a compiler made of a function of the program's."""
+        """Operators that are a whole program which a compiler made of a function of the program's: by their name, or by
+        the pool that runs what is in them."""
+        tree = self.tree
         pool = self._frames("on another thread")
-        held = np.zeros(len(self.tree), np.bool_)
-        held[np.maximum(self.tree.parent[np.flatnonzero(pool)], 0)] = True
+        held = np.zeros(len(tree), np.bool_)
+        held[np.maximum(tree.parent[np.flatnonzero(pool)], 0)] = True
+        held |= tree.frame_rows(FrameKind.OPERATOR, pattern=_PROGRAM)[tree.frame_of]
         found: Mask = held & self.operator
         return found
 
+    @cached_property
+    def _calls(self) -> Rows:
+        """Calls of outermost modules and programs. A module is no event of its own: as often as most of the operators in
+        it were called from a path of their own, its backward pass left out."""
+        tree = self.tree
+        calls: Rows = np.where(self._programs, self.count, 0)
+        first = self.module & (nearest(tree.shape, self.module)[np.maximum(tree.parent, 0)] < 0)
+        top = nearest(tree.shape, first)
+        outer = self.operator & (nearest(tree.shape, self.operator)[np.maximum(tree.parent, 0)] < 0)
+        rows = np.flatnonzero(
+            outer & (top >= 0) & (self.count > 0) & (nearest(tree.shape, self._frames("backward")) < 0)
+        )
+        for module in np.unique(top[rows]).tolist():
+            found, often = np.unique(self.count[rows[top[rows] == module]], return_counts=True)
+            calls[module] = max(int(self.count[module]), int(found[np.argmax(often)]))
+        return calls
+
     def _outermost_calls(self, process: int, steps: int) -> Rows:
         """Outermost modules, else programs, called at least once a step."""
-        for wanted in (self.module, self._programs()):
+        for wanted in (self.module, self._programs):
             rows = self._outermost(wanted, process)
-            rows = rows[self.count[rows] >= steps]
+            rows = rows[self._calls[rows] >= steps]
             if rows.size:
                 return rows
         return np.zeros(0, np.int64)
@@ -177,16 +203,16 @@ class _Tree:
     def _repeated_calls(self, number: int, process: int) -> Counted | None:
         """Calls of the outermost module, or of a compiled program, where one takes most of the time of all."""
         time = self.tree.inclusive("time").sum
-        for wanted, rests_on in ((self.module, MODULE_CALLS), (self._programs(), PROGRAM_CALLS)):
+        for wanted, rests_on in ((self.module, MODULE_CALLS), (self._programs, PROGRAM_CALLS)):
             rows = self._outermost(wanted, process)
             if not rows.size:
                 continue
             spent = time[rows]
             first = int(rows[np.argmax(spent)])
-            steps = int(self.count[first])
+            steps = int(self._calls[first])
             if steps < 2 or time[first] < _MOST * spent.sum():
                 continue
-            marks = np.concatenate(([first], rows[(self.count[rows] >= steps) & (rows != first)]))
+            marks = np.concatenate(([first], rows[(self._calls[rows] >= steps) & (rows != first)]))
             return Counted(number, self._thread_of(first), steps, rests_on, marks, weight=self._weight(process))
         return None
 
@@ -200,6 +226,13 @@ class _Tree:
             return one
         row = turns[np.argmin(np.abs(self.count[turns] - one.steps))]
         return self._by(one, np.array([row]), "batches", max(1, round(int(self.count[row]) / one.steps)))
+
+    def _mean(self, metric: str, rows: Rows) -> float:
+        """Of what was measured in each step, without its largest where that was an accident; below 0: was not."""
+        found = self.tree.exclusive(metric)
+        count = int(found.count[rows].sum())
+        spared = without_first_calls(found.sum[rows], found.count[rows], found.max[rows])
+        return float(spared.sum()) / count if count else -1.0
 
     def _by(self, one: Counted, rows: Rows, timed_by: str, scale: float) -> Counted:
         calls = self.calls
@@ -216,4 +249,6 @@ class _Tree:
             one.process, one.thread, one.steps, one.rests_on, one.marks, timed_by,
             mean_ns=mean * scale, deviation_ns=float(np.sqrt(spread)) * scale, min_ns=int(calls.min[rows].min()),
             max_ns=int(calls.max[rows].max()), timed=left, warm_up=int(accident), weight=one.weight,
+            running_ns=self._mean("step_running", rows) * scale,
+            core_wait_ns=self._mean("step_core_wait", rows) * scale,
         )  # fmt: skip

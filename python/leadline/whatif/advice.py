@@ -35,7 +35,7 @@ def useful(report: Report) -> tuple[Prediction, ...]:
     """What is worth doing: what is likely to gain, then what possibly does, the largest gain first in each."""
     chosen = [p for p in report.scenarios if not p.hypothetical and not _costs_time(p) and p.speedup >= WORTH_DOING]
     known = (p for p in chosen if p.verdict in ("likely", "possible"))
-    return tuple(sorted(known, key=lambda p: (p.low_gain <= 1, p.verdict, -p.speedup)))
+    return tuple(sorted(known, key=lambda p: (p.samples != 1, p.low_gain <= 1, p.verdict, -p.speedup)))
 
 
 def _recommend(number: int, prediction: Prediction, report: Report) -> str:

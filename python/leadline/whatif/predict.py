@@ -1,9 +1,9 @@
 """From a graph and scenarios to predictions: step time, gain, ranges of both, and what they rest on.
 
-`predicted_ns` is the simulated step time of the edited graph. The ranges hold in nine cases of ten: they move every
-uncertain fact of the scenarios alone (ranges.py) and what the graph itself may have wrong (structure.py): residuals,
-guessed waits, other ranks, and how well the traced steps tell the mean of all. `speedup` compares with the replayed
-step, so an edit that changes nothing gives exactly 1.
+`predicted_ns` is the simulated step time of the edited graph. The ranges are meant for nine cases of ten (coverage.py
+says what was measured): they move every uncertain fact of the scenarios alone (ranges.py) and what the graph itself may
+have wrong (structure.py): residuals, guessed waits, other ranks, and how well the traced steps tell the mean of all.
+`speedup` compares with the replayed step, so an edit that changes nothing gives exactly 1.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from leadline.whatif.coverage import coverage
 from leadline.whatif.gpus import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import GraphError
@@ -93,6 +94,8 @@ class Report:
     of causes; `replay_error` only checks the program."""
     ledger: tuple[Row, ...] = ()
     """Where the time of a step goes along its critical path; filled by `replay`."""
+    coverage: str = ""
+    """How often ranges of these scenarios held where both sides were measured."""
 
 
 def predict(graph: Graph, names: Sequence[str], settings: Mapping[str, str] | None = None) -> Report:
@@ -122,9 +125,7 @@ def rank(graph: Graph, settings: Mapping[str, str] | None = None) -> Report:
                 found.append(base.combined([scenario], {**extra, **(settings or {})}))
             except ScenarioError as error:
                 left_out[" ".join([scenario.name, *extra.values()])] = getattr(error, "reason", str(error))
-    found.sort(
-        key=lambda item: (item.hypothetical, _WEIGHT[item.verdict], item.low_gain <= 1, -item.speedup, item.name)
-    )
+    found.sort(key=_usefulness)
     return base.report(found, left_out)
 
 
@@ -301,6 +302,7 @@ class _Base:
         for prediction in found:
             warnings += [f"{prediction.name}: {text}" for text in prediction.warnings]
         return Report(
+            coverage=coverage([one.name for one in found], has_device=bool(self.graph.info.devices)),
             measured_ns=self.measured_ns,
             replayed_ns=self.replayed_ns,
             replay_error=self.replay_error,
@@ -363,6 +365,11 @@ def _verdict(gain: float, low: float, high: float, chance: float) -> str:
     if low < 1 / 1.1 and high > 1.1 and chance <= 0.7:
         return "cannot tell"
     return "possible" if chance >= 0.5 and gain >= WORTH_DOING else "cannot tell" if high >= WORTH_DOING else "slower"
+
+
+def _usefulness(one: Prediction) -> tuple[bool, bool, int, bool, float, str]:
+    """Steps of more samples stand behind all that makes the same step shorter: their times are not comparable."""
+    return one.hypothetical, one.samples != 1, _WEIGHT[one.verdict], one.low_gain <= 1, -one.speedup, one.name
 
 
 _WEIGHT = {"likely": 0, "possible": 1, "cannot tell": 2, "nothing": 3, "slower": 4}

@@ -22,6 +22,8 @@ def as_json(report: Report) -> str:
         "window": list(report.window),
         "scenarios": [_scenario(prediction) for prediction in report.scenarios],
         "warnings": list(report.warnings),
+        "not_applicable": dict(report.not_applicable),
+        "coverage": report.coverage,
     }
     if report.ledger:
         content["ledger"] = [
@@ -34,6 +36,9 @@ def as_json(report: Report) -> str:
 def _scenario(prediction: Prediction) -> dict[str, Any]:
     return {
         "name": prediction.name,
+        "title": prediction.title,
+        "hypothetical": prediction.hypothetical,
+        "samples": prediction.samples,
         "predicted_ns": prediction.predicted_ns,
         "speedup": _finite(prediction.speedup),
         "low_ns": prediction.low_ns,
@@ -43,6 +48,7 @@ def _scenario(prediction: Prediction) -> dict[str, Any]:
         "verdict": prediction.verdict,
         "assumptions": list(prediction.assumptions),
         "applied_to": dict(prediction.applied_to),
+        "warnings": list(prediction.warnings),
     }
 
 
@@ -56,16 +62,17 @@ def as_text(report: Report, *, ranked: bool) -> str:
     if report.scenarios:
         width = max(len(prediction.title) for prediction in report.scenarios)
         lines.append(f"{'what if':<{width}}  {'step':>9}  {'range':>21}  {'gain':>6}  {'range':>15}  verdict")
-        previous = False
+        previous = (False, False)
         for prediction in report.scenarios:
-            if prediction.hypothetical and not previous and prediction is not report.scenarios[0]:
-                lines.append("")  # questions about hardware stand apart from advice
-            previous = prediction.hypothetical
+            apart = prediction.hypothetical, prediction.samples != 1
+            if apart != previous and prediction is not report.scenarios[0]:
+                lines.append("")  # questions about hardware, and steps of more samples, stand apart from advice
+            previous = apart
             lines.append(
                 f"{prediction.title:<{width}}  {show_time(prediction.predicted_ns):>9}  {_extent(prediction):>21}  "
                 f"{prediction.speedup:>5.2f}x  {_gains(prediction):>15}  {prediction.verdict}"
             )
-        lines += ["", "Ranges hold in nine cases of ten."]
+        lines += ["", report.coverage]
         lines.append("")
     lines += _explanation(report, ranked=ranked)
     return "\n".join(lines).rstrip() + "\n"
@@ -93,7 +100,7 @@ def as_markdown(report: Report, *, ranked: bool) -> str:
             f"{prediction.verdict} |"
             for prediction in report.scenarios
         ]
-        lines.append("")
+        lines += ["", report.coverage, ""]
     lines += _explanation(report, ranked=ranked, markdown=True)
     return "\n".join(lines).rstrip() + "\n"
 

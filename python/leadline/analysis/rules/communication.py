@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from leadline.analysis.case import Group
 from leadline.analysis.columns import Mask, subtree_sums
 from leadline.analysis.overlap import WallSplit, wall_split
 from leadline.analysis.ranks import RankView, is_folded_profile
@@ -34,9 +35,8 @@ class Communication(Rule):
         open_part = wall.exposed_communication_ns / wall.communication_ns if wall else 1.0
         made = []
         beside = _beside(case, outer)
-        for group in case.by_line(outer & ~beside, case.cost_with_all_below) or case.by_line(
-            outer, case.cost_with_all_below
-        ):
+        groups = _by_place(case, outer & ~beside) or _by_place(case, outer)
+        for group in groups:
             share = group.value / max(case.cost_of_all, 1)
             if share * open_part < values["share"]:
                 break
@@ -92,6 +92,12 @@ _BY_HAND = (
 def _advice(case: Case) -> str:
     """By what exchanges: what a wrapper does already is no advice."""
     return next((text for files, text in _IN_FILES if case.in_files(files).any()), _BY_HAND)
+
+
+def _by_place(case: Case, outer: Mask) -> list[Group]:
+    """By line; in traces without the frames of functions all of it is one place."""
+    cost = case.cost_with_all_below
+    return case.by_line(outer, cost) or case.grouped(outer, cost, np.zeros(len(outer), np.int64))
 
 
 def _beside(case: Case, outer: Mask) -> Mask:

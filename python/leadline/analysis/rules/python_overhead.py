@@ -11,6 +11,7 @@ from leadline.analysis.functions import METRIC
 from leadline.analysis.loop import least_step_ns
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Line, Option, Rule, Severity, Values
+from leadline.analysis.rules.blocked import blocked_ns, waiting_lines
 from leadline.analysis.rules.words import duration, percent, sureness, times
 from leadline.analysis.sampled import SampledFunction, names_of
 from leadline.analysis.sourcecode import Block, carries_state
@@ -139,6 +140,26 @@ class PythonOverhead(Rule):
             share / 2 if in_turn else share,
         )
 
+    def _waits(self, case: Case, ns: float) -> Finding:
+        """Not Python: the thread had no core and wanted none."""
+        main, lines = case.loop.of.main, waiting_lines(case)
+        return Finding(
+            self.name,
+            Severity.WARNING,
+            f"The step waits {percent(ns / case.loop.step_ns)} of its time, outside of operators and loading",
+            case.gain(ns * case.loop.steps, (0.5, 0.9, 1), "measured: time in which the loop's thread did not run"),
+            (case.loop.root,),
+            tuple(lines) or case.lines([*case.loop.anchors[:3].tolist(), case.loop.root], 2),
+            (
+                f"{duration(ns)} of a step's {duration(case.loop.step_ns)}; its thread ran {duration(main.running_ns)} "
+                f"and waited {duration(max(main.core_wait_ns, 0.0))} for a core",
+                *(("this line calls what waits",) if lines else ("where: `leadline run --wait` says",)),
+            ),
+            "Take the wait out of the loop: do it before, in a thread or process beside the steps, or less often.",
+            self.learn_more,
+            ns / case.loop.step_ns,
+        )
+
     def _between(self, case: Case, values: Values) -> list[Finding]:
         """Needs the wall time of steps."""
         loop = case.loop
@@ -146,6 +167,9 @@ class PythonOverhead(Rule):
         share = case.share(ns)
         if share < values["python"] or case.has_device:
             return []
+        blocked = blocked_ns(case)
+        if blocked >= 0.5 * ns / loop.steps:
+            return [self._waits(case, blocked)]
         # a thread that stood in line for a core was interrupted wherever it was, for longer than what it runs takes
         anchor = int(loop.anchors[0])
         ran = ns * running_share(case.profile, int(case.analysis.scopes.thread[anchor]))

@@ -43,7 +43,7 @@ def html_page(report: Report, critical: Sequence[tuple[str, float]] = (), timeli
         f"{report.causal_error:+.1%}.</p>",
         *(_ledger(report.ledger) if report.ledger else ()),
         *(_critical(critical) if critical else ()),
-        *(_table(report.scenarios) if report.scenarios else ()),
+        *(_table(report.scenarios, report.coverage) if report.scenarios else ()),
         timelines,
         _list("Advice", advice(report) if report.scenarios else (), "numbered"),
         _list("Warnings", report.warnings),
@@ -88,7 +88,7 @@ def _critical(shares: Sequence[tuple[str, float]]) -> list[str]:
     ]
 
 
-def _table(predictions: Sequence[Prediction]) -> list[str]:
+def _table(predictions: Sequence[Prediction], coverage: str) -> list[str]:
     gains = [gain for found in predictions for gain in (found.low_gain, found.high_gain) if gain > 0]
     scale = (max(min([*gains, 0.8]) / 1.05, _LEAST), min(max([*gains, 1.25]) * 1.05, _MOST))
     lines = [
@@ -101,7 +101,7 @@ def _table(predictions: Sequence[Prediction]) -> list[str]:
         "<h2>What would change it</h2>",
         "<table><tr><th class=text>what if<th>step<th>range<th>gain<th class=text>range of the gain "
         f"({scale[0]:.2g}x to {scale[1]:.2g}x; line: no change)"
-        "<th class=text>verdict", *lines, "</table><p class=muted>Ranges hold in nine cases of ten.</p>",
+        "<th class=text>verdict", *lines, "</table><p class=muted>{escape(coverage)}</p>",
     ]  # fmt: skip
 
 
