@@ -176,16 +176,15 @@ class _Tree:
 
     @cached_property
     def _calls(self) -> Rows:
-        """Calls of outermost modules and programs. A module is no event of its own: as often as most of the operators in
+        """Calls of outermost modules and programs. A module is no event of its own: as often as most operators in
         it were called from a path of their own, its backward pass left out."""
         tree = self.tree
         calls: Rows = np.where(self._programs, self.count, 0)
         first = self.module & (nearest(tree.shape, self.module)[np.maximum(tree.parent, 0)] < 0)
         top = nearest(tree.shape, first)
         outer = self.operator & (nearest(tree.shape, self.operator)[np.maximum(tree.parent, 0)] < 0)
-        rows = np.flatnonzero(
-            outer & (top >= 0) & (self.count > 0) & (nearest(tree.shape, self._frames("backward")) < 0)
-        )
+        backward = nearest(tree.shape, self._frames("backward")) >= 0
+        rows = np.flatnonzero(outer & (top >= 0) & (self.count > 0) & ~backward)
         for module in np.unique(top[rows]).tolist():
             found, often = np.unique(self.count[rows[top[rows] == module]], return_counts=True)
             calls[module] = max(int(self.count[module]), int(found[np.argmax(often)]))
