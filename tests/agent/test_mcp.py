@@ -79,7 +79,7 @@ def test_a_strangers_profile_shows_no_other_file(tmp_path: Path, monkeypatch: py
     for file in ("elsewhere/secret.py", "project/environment.txt"):
         (tmp_path / file).write_text("a password\n")
     (tmp_path / "project/link.py").symlink_to(tmp_path / "elsewhere/secret.py")
-    path = str(tmp_path / "run.leadline")
+    path = str(tmp_path / "project/run.leadline")
     write_profile(path, build(f"process train.py\n  thread main\n    python f @ {tmp_path / name}:1\n"))
     monkeypatch.chdir(tmp_path / "project")
     monkeypatch.delenv("LEADLINE_SOURCE_ROOT")

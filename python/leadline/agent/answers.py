@@ -6,6 +6,9 @@ Files are read only where they are profiles or belong to the user's code in one;
 from __future__ import annotations
 
 import json
+import resource
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -20,22 +23,23 @@ from leadline.report.answer import json_answer
 from leadline.report.comparison import text_comparison
 from leadline.report.findings import as_json
 from leadline.report.text import render_text
-from leadline.sources import readable_source
+from leadline.sources import readable_source, source_roots
 from leadline.trace.tables import TraceError
 from leadline.verdict import as_object
-from leadline.whatif import GraphError, ScenarioError, load, predict, rank
-from leadline.whatif.render import as_text
 
 MOST_CHARACTERS = 20_000
 MOST_ROWS = 100
 _AROUND = 20
+_MOST_SECONDS = 60
+_MOST_BYTES = 8 << 30
+"""Of address space, for a prediction."""
 
 
 class AnswerError(ValueError):
     """A sentence for the agent."""
 
 
-_FORESEEN = (AnswerError, ProfileFileError, QueryError, CompareError, TraceError, GraphError, ScenarioError, ValueError)
+_FORESEEN = (AnswerError, ProfileFileError, QueryError, CompareError, TraceError, ValueError)
 
 
 def bounded(answer: Callable[[], str]) -> str:
@@ -56,8 +60,24 @@ def _kept(path: str, changed_ns: int) -> Profile:
     return open_any(path)
 
 
+def _own(path: str) -> str:
+    """An agent may be told to read anything: only files below the server's folder (or `--source-root`) are opened."""
+    if "://" in path:
+        raise AnswerError(f"{path[:200]} is an address; this server opens files of its own folder only.")
+    try:
+        real = Path(path).resolve()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise AnswerError(f"{path[:200]} is no path ({error}).") from None
+    if not any(real.is_relative_to(root) for root in source_roots()):
+        raise AnswerError(
+            f"{path[:200]} is not below {Path.cwd()}, where this server started; start it there or with --source-root."
+        )
+    return str(real)
+
+
 def opened(path: str) -> Profile:
     """A profile, kept while its file stays the same."""
+    path = _own(path)
     try:
         changed = Path(path).stat().st_mtime_ns
     except OSError:
@@ -108,8 +128,32 @@ def source(path: str, file: str, line: int) -> str:
 
 
 def whatif(path: str, scenarios: list[str]) -> str:
-    graph = load(path)
-    return as_text(predict(graph, scenarios) if scenarios else rank(graph), ranked=not scenarios)
+    """In a process of its own, since a window may take long and much: it has limits of time and memory."""
+    command = [sys.executable, "-m", "leadline", "whatif", _own(path)]
+    for name in scenarios:
+        if name.startswith("-"):
+            raise AnswerError(f"{name[:80]} is no scenario.")
+        command += ["--scenario", name]
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_MOST_SECONDS,
+            preexec_fn=_limit_memory,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise AnswerError(f"The prediction took longer than {_MOST_SECONDS} s; ask for one scenario.") from None
+    if done.returncode != 0:
+        told = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise AnswerError(told[-1].removeprefix("leadline: ") if told else f"exit code {done.returncode}")
+    return done.stdout.decode("utf-8", "replace")
+
+
+def _limit_memory() -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES if most == resource.RLIM_INFINITY else most, most))
 
 
 def _rows(top: int) -> int:

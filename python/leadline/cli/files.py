@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from leadline._output import OutputError, check_output
+from leadline._output import OutputError, check_output, harmless
 from leadline.cli.errors import CommandError
 from leadline.sources import ROOT_VARIABLE
 
@@ -108,7 +108,7 @@ def write_result(data: str | bytes, output: str | None, *, force: bool = False) 
     if isinstance(data, str) and output in (None, "-"):
         from leadline.report.encoding import encodable
 
-        sys.stdout.write(encodable(data, sys.stdout))
+        sys.stdout.write(encodable(harmless(data, colours=sys.stdout.isatty()), sys.stdout))
         return
     with sink_for(output, force=force) as sink:
         sink.write(data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data)

@@ -106,7 +106,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()  # a closed pipe must show here, not in the interpreter's shutdown
         return code
     except CommandError as error:
-        print(f"leadline: {error.sentence}", file=sys.stderr)
+        from leadline._output import harmless
+
+        print(f"leadline: {harmless(error.sentence)}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         _silence_stdout()

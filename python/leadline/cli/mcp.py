@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 
 from leadline.cli.errors import CommandError
+from leadline.cli.files import add_source_root
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_source_root(parser)
     parser.epilog = "Tools: summary, findings, query, diff, source, whatif. See docs/agents.md."
 
 

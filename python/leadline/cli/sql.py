@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import json
 import math
 
@@ -41,6 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _rendered(names: list[str], rows: list[tuple[object, ...]], form: str) -> str:
     from leadline.report.answer import rows_text
+    from leadline.report.csv_text import csv_text
     from leadline.report.source import visible
 
     if form == "json":
@@ -48,12 +47,10 @@ def _rendered(names: list[str], rows: list[tuple[object, ...]], form: str) -> st
         data = [dict(zip(keys, map(_finite, row), strict=True)) for row in rows]
         return json.dumps(data, indent=1, default=str, allow_nan=False) + "\n"
     if form == "csv":
-        stream = io.StringIO()
-        csv.writer(stream, lineterminator="\n").writerows([names, *rows])
-        return stream.getvalue()
+        return csv_text([names, *rows])
     shown = [["" if cell is None else visible(str(cell)) for cell in row] for row in rows]
     right = [all(isinstance(row[place], int | float) for row in rows) for place in range(len(names))]
-    return "\n".join(rows_text(names, shown, right)) + "\n"
+    return "\n".join(rows_text([visible(name) for name in names], shown, right)) + "\n"
 
 
 def _distinct(names: list[str]) -> list[str]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
+from collections.abc import Sequence
 
 from leadline.cli.errors import CommandError
 from leadline.cli.files import add_output
@@ -23,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from leadline.cli.files import open_profile, write_result
+    from leadline.report.csv_text import csv_text
     from leadline.report.source import visible
     from leadline.report.units import duration
     from leadline.trace.statistics import statistics
@@ -34,10 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not rows:
         raise CommandError(f"There is no {arguments.by} in the trace window; --by takes {', '.join(_KEYS)}.")
     if arguments.csv:
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
         header = ("occurrences", "total_ns", "mean_ns", "deviation_ns", "min_ns", "max_ns")
-        writer.writerow((arguments.by, *header, *(f"latency_{name}" for name in header)))
+        made: list[Sequence[object]] = [(arguments.by, *header, *(f"latency_{name}" for name in header))]
         for row in rows:
             spreads = [
                 (one.count, one.total, f"{one.mean:.1f}", f"{one.deviation:.1f}", one.low, one.high)
@@ -45,8 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
                 else ("",) * 6
                 for one in (row.duration, row.latency)
             ]
-            writer.writerow((row.name, *spreads[0], *spreads[1]))
-        write_result(out.getvalue(), arguments.output, force=arguments.force)
+            made.append((row.name, *spreads[0], *spreads[1]))
+        write_result(csv_text(made), arguments.output, force=arguments.force)
         return 0
     lines = [f"{'times':>7}  {'total':>9}  {'mean':>9}  {'deviation':>9}  {'max':>9}  {'late':>9}  {arguments.by}"]
     for row in rows[: arguments.top]:

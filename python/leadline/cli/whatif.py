@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from leadline._output import harmless
 from leadline.cli.errors import CommandError
 from leadline.cli.files import add_output, format_of
 
@@ -81,7 +82,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.export:
         write_result(_timeline(graph, report), arguments.output, force=arguments.force)
         return 0
-    write_result(_render(graph, report, chosen, arguments), arguments.output, force=arguments.force)
+    text = _render(graph, report, chosen, arguments)
+    write_result(text if chosen == "html" else harmless(text), arguments.output, force=arguments.force)
     return 0
 
 

@@ -3,6 +3,7 @@ extensions and settings are closed to it."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,9 @@ from leadline.schema import EventKind, FrameKind, LossKind, MetricKind
 
 if TYPE_CHECKING:
     from leadline.query.result import Column
+
+_MOST_MEMORY = "2GB"
+_MOST_SECONDS = 60
 
 VIEWS: Mapping[str, str] = {
     "nodes": "a row per node: node, parent, before, last, depth, kind, name, file, line, function, module, class, "
@@ -47,10 +51,19 @@ def run_sql(profile: Profile, statement: str) -> tuple[list[str], list[tuple[Any
             data = {name: _plain(column) for name, column in _table(columns, view).items()}
             connection.register(view, pyarrow.table(data))
         connection.execute("set enable_external_access=false")
+        connection.execute(f"set memory_limit='{_MOST_MEMORY}'")
         connection.execute("set lock_configuration=true")
-        answer = connection.execute(statement)
-        names = [column[0] for column in answer.description or ()]
-        return names, answer.fetchall() if names else []
+        late = threading.Timer(_MOST_SECONDS, connection.interrupt)
+        late.daemon = True
+        late.start()
+        try:
+            answer = connection.execute(statement)
+            names = [column[0] for column in answer.description or ()]
+            return names, answer.fetchall() if names else []
+        except duckdb.InterruptException:
+            raise SqlError(f"The statement took longer than {_MOST_SECONDS} s; ask for less.") from None
+        finally:
+            late.cancel()
     except duckdb.Error as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise SqlError(f"DuckDB did not accept the statement: {' '.join(lines)[:400]}") from None

@@ -3,12 +3,11 @@ every row; text holds the first of them with their units."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 
 from leadline.query import QueryResult
+from leadline.report.csv_text import csv_text
 from leadline.report.source import short_names, visible
 from leadline.report.units import duration, number, size
 
@@ -32,11 +31,8 @@ def text_answer(result: QueryResult, most: int = MOST_TEXT_ROWS) -> str:
 
 def csv_answer(result: QueryResult) -> str:
     """A header and a line per row; texts are quoted where they need it."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(result.columns)
-    writer.writerows(zip(*(column.tolist() for column in result.columns.values()), strict=True))
-    return stream.getvalue()
+    rows = zip(*(column.tolist() for column in result.columns.values()), strict=True)
+    return csv_text([tuple(result.columns), *rows])
 
 
 def json_answer(result: QueryResult, most: int | None = None) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from leadline.profiles import Profile
+from leadline.report.csv_text import csv_text
 from leadline.report.source import visible
 from leadline.report.timeline import TimelineError, spent_text, state_lane
 from leadline.report.units import duration
@@ -49,15 +48,13 @@ def machine_rows(profile: Profile, thread: str | None = None) -> list[ThreadRow]
 
 def machine_as_csv(rows: Sequence[ThreadRow]) -> str:
     """A row per thread."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(_HEADER)
+    made: list[Sequence[object]] = [_HEADER]
     for row in rows:
         spent = row.spent
         times = (spent.wall_ns, spent.running_ns, spent.runnable_ns, spent.blocked_ns, spent.unseen_ns)
         words = "; ".join(f"{cause.words()} {cause.time_ns} ns" for cause in spent.causes)
-        writer.writerow((row.name, row.tid, *times, words))
-    return out.getvalue()
+        made.append((row.name, row.tid, *times, words))
+    return csv_text(made)
 
 
 def machine_as_text(profile: Profile, rows: Sequence[ThreadRow]) -> str:

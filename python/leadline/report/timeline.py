@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -11,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from leadline.profiles import Profile
+from leadline.report.csv_text import csv_text
 from leadline.report.source import visible
 from leadline.report.units import duration, share
 from leadline.steps.of_events import main_thread
@@ -76,9 +75,7 @@ def _is(thread: Thread, wanted: str) -> bool:
 
 def as_csv(found: Sequence[Timeline]) -> str:
     """A row per phase, thread and step; columns of the kernel are empty where it was not recorded."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(_HEADER)
+    made: list[Sequence[object]] = [_HEADER]
     for line in found:
         for row in line.rows:
             spent = row.spent
@@ -87,8 +84,8 @@ def as_csv(found: Sequence[Timeline]) -> str:
             )
             words = "; ".join(f"{cause.words()} {cause.time_ns} ns" for cause in spent.causes) if spent else ""
             place = (row.rank, row.step, row.thread.name, row.thread.tid, row.phase, row.start_ns, row.wall_ns)
-            writer.writerow((*place, *times, words))
-    return out.getvalue()
+            made.append((*place, *times, words))
+    return csv_text(made)
 
 
 def as_text(profile: Profile, found: Sequence[Timeline]) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import ClassVar
 
 from rich.text import Text
@@ -13,6 +11,7 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import DataTable, Static, Tab, Tabs
 
+from leadline.report.csv_text import csv_text
 from leadline.report.phrases import name_text
 from leadline.report.units import number
 from leadline.terminal.search import BadSearchError, matcher
@@ -112,12 +111,10 @@ class TablePage(Vertical):
         """The rows in sight, in base units, to the clipboard of the terminal."""
         if self._table is None:
             return
-        stream = io.StringIO()
         titles = [
             f"{one.title} ({one.unit})" if one.unit in ("ns", "bytes") else one.title for one in self._table.columns
         ]
-        csv.writer(stream, lineterminator="\n").writerows([titles, *(row.cells for row in self._rows)])
-        self.app.copy_to_clipboard(stream.getvalue())
+        self.app.copy_to_clipboard(csv_text([titles, *(row.cells for row in self._rows)]))
         self.app.notify(
             f"{number(len(self._rows))} rows copied, as far as this terminal has a clipboard.", markup=False
         )
