@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     events, nodes = profile.tables.rows("events"), len(profile.tree)
     ranks = len({process.rank for process in profile.processes if process.rank >= 0}) or len(profile.processes)
     known = any(one.rank >= 0 for one in profile.processes)
-    what = "ranks" if known else "process" if ranks == 1 else "processes, whose ranks are not told"
+    what = ("rank" if ranks == 1 else "ranks") if known else "process" if ranks == 1 else "processes, whose ranks are not told"
     print(f"Wrote {arguments.output}: {events} events on {nodes} call paths, {ranks} {what}.")
     print(f"See it with: leadline report {arguments.output}")
     return 0
