@@ -44,8 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
     write_file(profile, arguments.output, force=arguments.force)
     events, nodes = profile.tables.rows("events"), len(profile.tree)
     ranks = len({process.rank for process in profile.processes if process.rank >= 0}) or len(profile.processes)
-    known = any(one.rank >= 0 for one in profile.processes)
-    what = ("rank" if ranks == 1 else "ranks") if known else "process" if ranks == 1 else "processes, whose ranks are not told"
+    known = any(process.rank >= 0 for process in profile.processes)
+    one, several = ("rank", "ranks") if known else ("process", "processes, whose ranks are not told")
+    what = one if ranks == 1 else several
     print(f"Wrote {arguments.output}: {events} events on {nodes} call paths, {ranks} {what}.")
     print(f"See it with: leadline report {arguments.output}")
     return 0
