@@ -11,7 +11,7 @@ from leadline.analysis.rules.words import duration, percent
 from leadline.profiles import Profile
 from leadline.verdict.account import account
 from leadline.verdict.device import with_devices
-from leadline.verdict.fixes import cap, fixes, telling
+from leadline.verdict.fixes import cap, fixes, place_of, telling
 from leadline.verdict.model import CLASSES, Account, Part, Place, Verdict
 from leadline.verdict.resource import FEWEST_STEPS, Resource, critical
 from leadline.verdict.run import account_of_run
@@ -54,7 +54,13 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
     ranked = [one for one in telling(found, made) if one.rule not in _SYMPTOMS or resource.kind == "launch"]
     said = [one for one in ranked if _explains(one, made) and one.rule not in _SYMPTOMS]
     sentence, place = _sentence(made, resource, ask)
-    facts = _because(made, resource, said)
+    if resource.kind == "ranks":
+        sentence, place = _of_ranks(found, made, sentence, place)
+    facts = (
+        [*_waited_for(found), *_because(made, resource, said)]
+        if resource.kind == "ranks"
+        else _because(made, resource, said)
+    )
     return Verdict(
         "cannot_tell" if ask and resource.kind == "cannot_tell" else resource.kind,
         sentence,
@@ -101,10 +107,30 @@ def _missing(case: Case, made: Account, resource: Resource, samples: int) -> str
     return ""
 
 
+def _of_ranks(found: Findings, made: Account, sentence: str, place: Place | None) -> tuple[str, Place | None]:
+    """Who is late, and from which line, says more than that ranks wait."""
+    late = next((one for one in found if one.rule == "imbalance"), None)
+    if late is None:
+        return sentence, place
+    share = percent(made.share("ranks", "communication"))
+    at = place_of(late.lines[0]) if late.lines else place
+    where = f"   {at.text}" if at is not None and at.text else ""
+    return f"{CLASSES['ranks']}, {share} of the {made.of}: {late.title[0].lower()}{late.title[1:]}{where}", at
+
+
+def _waited_for(found: Findings) -> list[str]:
+    """What the rule of communication knows of the ranks that are waited for."""
+    return [
+        text for one in found if one.rule == "communication" for text in one.evidence if "waiting for rank" in text
+    ][:1]
+
+
 def _script(profile: Profile) -> str:
     program = profile.meta.get("program")
     argv = program.get("argv") if isinstance(program, dict) else None
-    return " ".join(str(one) for one in argv[:6]) if isinstance(argv, list) and argv else "SCRIPT"
+    words = [str(one) for one in argv[:6]] if isinstance(argv, list) and argv else ["SCRIPT"]
+    base = f"{program.get('cwd')}/" if isinstance(program, dict) and program.get("cwd") else "/"
+    return " ".join([words[0].removeprefix(base) if base != "/" else words[0], *words[1:]])
 
 
 def _sentence(made: Account, resource: Resource, ask: str) -> tuple[str, Place | None]:
