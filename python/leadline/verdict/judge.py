@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
+
 from leadline.analysis.case import Case
 from leadline.analysis.findings import Finding, Findings
 from leadline.analysis.functions import METRIC
+from leadline.analysis.rules.communication import late_rank
 from leadline.analysis.rules.words import duration, percent
+from leadline.analysis.threads import main_threads
 from leadline.profiles import Profile
 from leadline.verdict.account import account
 from leadline.verdict.device import with_devices
@@ -55,7 +59,10 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
     said = [one for one in ranked if _explains(one, made) and one.rule not in _SYMPTOMS]
     sentence, place = _sentence(made, resource, ask)
     if resource.kind == "ranks":
-        sentence, place = _of_ranks(found, made, sentence, place)
+        sentence, place, late = _of_ranks(case, found, made, sentence, place)
+        if late:  # what is waited for is no communication to be overlapped
+            ranked = [one for one in ranked if one.rule != "communication"]
+            said = [one for one in said if one.rule != "communication"]
     facts = (
         [*_waited_for(found), *_because(made, resource, said)]
         if resource.kind == "ranks"
@@ -107,15 +114,30 @@ def _missing(case: Case, made: Account, resource: Resource, samples: int) -> str
     return ""
 
 
-def _of_ranks(found: Findings, made: Account, sentence: str, place: Place | None) -> tuple[str, Place | None]:
-    """Who is late, and from which line, says more than that ranks wait."""
+def _of_ranks(
+    case: Case, found: Findings, made: Account, sentence: str, place: Place | None
+) -> tuple[str, Place | None, bool]:
+    """Who is late, and on which line, says more than that ranks wait. The last: whether one is."""
+    start = f"{CLASSES['ranks']}, {percent(made.share('ranks', 'communication'))} of the {made.of}"
     late = next((one for one in found if one.rule == "imbalance"), None)
-    if late is None:
-        return sentence, place
-    share = percent(made.share("ranks", "communication"))
-    at = place_of(late.lines[0]) if late.lines else place
-    where = f"   {at.text}" if at is not None and at.text else ""
-    return f"{CLASSES['ranks']}, {share} of the {made.of}: {late.title[0].lower()}{late.title[1:]}{where}", at
+    if late is not None:
+        at = place_of(late.lines[0]) if late.lines else place
+        where = f"   {at.text}" if at is not None and at.text else ""
+        return f"{start}: {late.title[0].lower()}{late.title[1:]}{where}", at, True
+    rank = late_rank(case)
+    if rank < 0:
+        return sentence, place, False
+    nodes = [one.node.row for one in case.profile.processes if one.rank == rank]
+    mains = {one.node.row for one in case.profile.threads if one.row in main_threads(case.profile)}
+    scopes = case.analysis.scopes
+    functions = case.sampled(np.isin(scopes.process, nodes) & np.isin(scopes.thread, list(mains)), most=1)
+    if not functions:
+        return f"{start}: rank {rank} comes last", place, True
+    line = case.line(functions[0].row)
+    at = place_of(line) if line is not None else None
+    where = f"   {at.text}" if at is not None else ""
+    each = duration(functions[0].ns / max(made.steps, 1))
+    return f"{start}: rank {rank} comes last, from {functions[0].name}, {each} a {made.of}{where}", at, True
 
 
 def _waited_for(found: Findings) -> list[str]:

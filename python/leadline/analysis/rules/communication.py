@@ -152,6 +152,15 @@ def _sizes(case: Case) -> str:
     return f", half of them of at most {number(float(np.median(known)))} elements" if len(known) else ""
 
 
+def late_rank(case: Case) -> int:
+    """The rank that the others wait for: it spends far less in communication than another; -1 where none does."""
+    spent = _by_rank(case)
+    if len(spent) < 2:
+        return -1
+    least = min(spent, key=lambda rank: spent[rank])
+    return least if spent[least] <= _ALIKE * max(spent.values()) else -1
+
+
 def _late(case: Case) -> tuple[list[str], float]:
     """Who is waited for, and which part of the time in communication would be left without waiting: the rank that
     comes last waits least, so what it spends is the exchange itself."""
