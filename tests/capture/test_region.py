@@ -216,3 +216,28 @@ def test_the_async_generator_protocol_is_unchanged(log: list[str]) -> None:
 def test_a_detail_that_json_cannot_hold_is_refused() -> None:
     with pytest.raises(TypeError):
         region("load", {"tensor": object()})
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("caf\udce9.txt", "caf\\udce9.txt"),
+        (b"caf\xe9", "caf\\xe9"),
+        ("a\0b", "a\0b"),
+        (7, "7"),
+    ],
+)
+def test_any_name_is_a_text_that_a_file_can_hold(log, name, shown):
+    with region(name):
+        pass
+    assert log == ["+" + shown, "-"]
+
+
+def test_a_name_that_cannot_be_shown_is_told_by_its_type(log):
+    class Odd:
+        def __str__(self) -> str:
+            raise ValueError("no")
+
+    with region(Odd()):  # type: ignore[arg-type]
+        pass
+    assert log == ["+Odd", "-"]

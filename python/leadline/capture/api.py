@@ -74,9 +74,17 @@ def step(number: int | None = None) -> None:
 def profile(output: str | os.PathLike[str] | None = None, **options: Any) -> Iterator[None]:
     """Measure what the `with` block does, or each call of the decorated function; see `start` for the arguments.
 
+    Inside another measurement the outer one goes on, and one sentence says so.
+
     >>> with leadline.profile("out.leadline", shapes=True):
     ...     train()
     """
+    outer = CURRENT.session
+    if outer is not None and outer.inner:
+        if not outer.options.quiet:
+            say(f"this program is measured into {outer.output} already; leadline.profile() inside it does nothing.")
+        yield
+        return
     start(output, **options)
     session = CURRENT.session
     try:

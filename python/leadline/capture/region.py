@@ -33,7 +33,7 @@ class region:
     """
 
     def __init__(self, name: str, detail: dict[str, Any] | None = None) -> None:
-        self._name = str(name)
+        self._name = _text(name)
         self._detail = None if detail is None else json.dumps(detail, sort_keys=True)
         self._entered: list[tuple[int, int]] = []
 
@@ -58,6 +58,15 @@ class region:
         else:
             wrapper = _wrap_function(function, name, detail)
         return cast(_Function, wrapper)
+
+
+def _text(name: object) -> str:
+    """Any name as text that a file can hold: names of files may hold bytes that are no characters."""
+    try:
+        text = name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else str(name)
+    except Exception:
+        text = type(name).__name__
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _begin(name: str, detail: str | None) -> tuple[int, int]:

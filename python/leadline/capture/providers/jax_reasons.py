@@ -131,7 +131,10 @@ def _names(function: Any) -> dict[int, str]:
 def _leaf(name: str, leaf: Any) -> _Leaf:
     dtype, shape = getattr(leaf, "dtype", None), getattr(leaf, "shape", None)
     if dtype is not None and isinstance(shape, tuple):
-        place = (getattr(leaf, "sharding", None), bool(getattr(leaf, "committed", False)))
+        try:
+            place = (getattr(leaf, "sharding", None), bool(getattr(leaf, "committed", False)))
+        except Exception:  # an argument that is being traced lies nowhere, and says so with a TypeError
+            place = (None, False)
         weak = bool(getattr(leaf, "weak_type", False) or getattr(getattr(leaf, "aval", None), "weak_type", False))
         return _Leaf(name, f"{dtype}[{','.join(map(str, shape))}]", weak, "", place)
     value = repr(leaf) if isinstance(leaf, _VALUES) else _hashed(leaf)
