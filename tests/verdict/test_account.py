@@ -102,6 +102,17 @@ def test_a_step_of_python_never_names_the_optimizer():
     assert "optimizer" not in verdict.sentence
 
 
+def test_a_few_samples_name_no_class():
+    """Nine samples of Python: 60 % of the step, give or take two thirds of it."""
+    ns = 6 * MS * STEPS
+    few = [
+        "python main @ /home/ada/train.py:43",
+        f"  python look @ /home/ada/train.py:12 | cpu_sample={ns}/9",
+    ]
+    verdict = verdict_of(drawn(*operator("aten::mm", 3.5), *few))
+    assert verdict.kind == "compute"
+
+
 def test_as_json_it_has_stable_keys_and_finite_numbers():
     found = as_object(verdict_of(drawn(*operator("aten::mm", 8))))
     assert list(found) == [
