@@ -170,20 +170,24 @@ class _Comparison:
         if min(self.first, len(self.runs) - self.first) >= statistics.ENOUGH_RUNS or not a.sum() or not b.sum():
             return ""
         whole = float(b.sum() / a.sum())
+        if max(whole, 1 / whole) < 1.05:
+            return ""
+        ran = self._pair(lambda run: run.running)
+        if min(ran) and not any(run.gpu.any() for run in self.runs):  # else a thread waits for the device, not a core
+            if np.log(ran[1] / ran[0]) / np.log(whole) >= _EXPLAINED:
+                return ""
+            return (
+                f"Operators took {whole:.2f} times as long, but the threads in them ran {ran[1] / ran[0]:.2f} times as "
+                "long: the machine was busier on one side."
+            )
         there = (a > 0) & (b > 0)
         ratio = b[there] / a[there]
         alike = float(a[there][(ratio > whole / _ALIKE) & (ratio < whole * _ALIKE)].sum() / a.sum())
-        if alike < _MOST or max(whole, 1 / whole) < 1.05 or int((a >= _SHARE * a.sum()).sum()) < _FEW_PATHS:
+        if alike < _MOST or int((a >= _SHARE * a.sum()).sum()) < _FEW_PATHS:
             return ""
-        said = (
-            f"Nearly all paths changed by about the same factor ({whole:.2f}), as when the machine is busier or slower"
+        return (
+            f"Nearly all paths changed by about the same factor ({whole:.2f}), as when the machine is busier or slower."
         )
-        ran = self._pair(lambda run: run.running)
-        if not min(ran):
-            return f"{said}."
-        if np.log(ran[1] / ran[0]) / np.log(whole) >= _EXPLAINED:
-            return ""
-        return f"{said}; the threads themselves ran {ran[1] / ran[0]:.2f} times as long."
 
     def _pair(self, read: Callable[[Run], float]) -> tuple[float, float]:
         a, b = self.side(read)

@@ -29,9 +29,9 @@ _FIRST_CALL = 20  # times the mean of the others: the first call's, of no spread
 @dataclass(frozen=True)
 class Run:
     """One profile over the aligned rows, exclusive, per step; bytes and calls are per step too, `peak` is not.
-    `step_ns`: wall time of a step, 0 where only its operators were measured; `running`: what a thread ran of the time
-    in operators, 0 where that is not known. `step_noise`, `noise`: relative standard errors of the step's and of every
-    row's mean; NaN where not known."""
+    `step_ns`: wall time of a step, 0 where only its operators were measured; `running`: what the threads ran of the
+    time in operators of the whole run, 0 where that is not known. `step_noise`, `noise`: relative standard errors of
+    the step's and of every row's mean; NaN where not known."""
 
     steps: int
     found_by: str
@@ -78,7 +78,7 @@ def _run(aligned: Aligned, profile: Profile, rows: NDArray[np.int64]) -> Run:
         _step_noise(case),
         summed(trimmed),
         _noise(measured, rows, size),
-        float(np.where(inside, tree.exclusive("operator_running_time").sum, 0).sum()) / steps,
+        float(tree.exclusive("operator_running_time").sum.sum()) / steps,
         summed(tree.exclusive("gpu_time").sum),
         summed(tree.exclusive("alloc_bytes").sum),
         summed(without_repeats(tree).count + tree.exclusive("gpu_time").count),
