@@ -159,17 +159,17 @@ def test_what_a_model_is_made_of_is_no_finding():
 
 
 def test_a_hotspot_says_what_it_consists_of():
-    """Attention whose matrix is written out: what takes the time is the random numbers, not the operator's name."""
+    """Attention whose matrix is written out: what takes the time is the softmax, not the operator's name."""
     found = analyze(
         training(
             "python main @ /home/ada/train.py:43",
             "  operator aten::scaled_dot_product_attention | call_time=60000000/10",
-            f"    operator aten::bernoulli_ | time={40 * MS}/10 call_time={40 * MS}/10",
+            f"    operator aten::_softmax | time={40 * MS}/10 call_time={40 * MS}/10",
             f"    operator aten::bmm | time={20 * MS}/20 call_time={20 * MS}/20",
         )
     )
     hot = named(found, "hotspot")
-    assert any("67 % in bernoulli_" in text or "67 % in aten::bernoulli_" in text for text in hot.evidence)
+    assert any("67 % in softmax" in text or "67 % in aten::_softmax" in text for text in hot.evidence)
     assert "scaled_dot_product_attention" not in hot.remedy
 
 

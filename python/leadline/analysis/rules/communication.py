@@ -16,7 +16,7 @@ from leadline.analysis.rules.collectives import collectives
 from leadline.analysis.rules.words import duration, number, percent, times
 from leadline.schema import EventKind
 
-_ALIKE = 0.7
+ALIKE = 0.7
 """Ranks whose times in communication are nearer than that come to it at about the same time."""
 
 
@@ -91,7 +91,8 @@ _BY_HAND = (
 
 def _advice(case: Case) -> str:
     """By what exchanges: what a wrapper does already is no advice."""
-    return next((text for files, text in _IN_FILES if case.in_files(files).any()), _BY_HAND)
+    ours = case.loop.inside & (case.calls > 0)  # imports run through files of wrappers that nobody uses
+    return next((text for files, text in _IN_FILES if (case.in_files(files) & ours).any()), _BY_HAND)
 
 
 def _by_place(case: Case, outer: Mask) -> list[Group]:
@@ -164,12 +165,12 @@ def late_rank(case: Case) -> int:
 def _late(case: Case) -> tuple[list[str], float]:
     """Who is waited for, and which part of the time in communication would be left without waiting: the rank that
     comes last waits least, so what it spends is the exchange itself."""
-    spent = _by_rank(case)
+    spent = by_rank(case)
     if len(spent) < 2:
         return [], 1.0
     least, most = min(spent, key=lambda rank: spent[rank]), max(spent, key=lambda rank: spent[rank])
     mean = sum(spent.values()) / len(spent)
-    if spent[least] > _ALIKE * spent[most] or not mean:
+    if spent[least] > ALIKE * spent[most] or not mean:
         return [], 1.0
     said = (
         f"rank {least} spends {duration(spent[least])} a step in it and rank {most} {duration(spent[most])}: "
@@ -178,7 +179,7 @@ def _late(case: Case) -> tuple[list[str], float]:
     return [said], spent[least] / mean
 
 
-def _by_rank(case: Case) -> dict[int, float]:
+def by_rank(case: Case) -> dict[int, float]:
     """Time a step that each rank spends in communication."""
     if is_folded_profile(case.profile):
         view = RankView(case.profile)

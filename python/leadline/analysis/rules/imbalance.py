@@ -8,6 +8,7 @@ from leadline.analysis.columns import at_rows, group_sums
 from leadline.analysis.ranks import RankView, is_folded_profile
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.collectives import collectives
+from leadline.analysis.rules.communication import ALIKE, by_rank
 from leadline.analysis.rules.words import duration, percent
 from leadline.analysis.stragglers import imbalance, who
 from leadline.schema import MetricKind
@@ -38,6 +39,10 @@ class Imbalance(Rule):
         own = group_sums(rank_of, time, len(ranks))
         mean, most = float(own.mean()), int(np.argmax(own))
         excess = own[most] / mean - 1 if mean else 0.0
+        ran = _ran(case, [one.row for one in ranks])
+        if not case.has_device and ran.all() and ran[most] / ran.mean() - 1 < values["share"]:
+            # what it does longer is waiting, inside of an operator, for a rank that comes late
+            return self._late(case, values)
         if excess < values["share"]:
             return []
         groups = case.by_line(rank_of == most, np.where(rank_of == most, time, 0))
@@ -57,6 +62,32 @@ class Imbalance(Rule):
                 "Give each rank the same amount of work: equal shares of data, sequences of like length together.",
                 self.learn_more,
                 min(1.0, excess),
+            )
+        ]
+
+    def _late(self, case: Case, values: Values) -> list[Finding]:
+        """The rank that waits least for the others is the one that they wait for."""
+        spent = by_rank(case)
+        least, most = min(spent, key=lambda rank: spent[rank]), max(spent, key=lambda rank: spent[rank])
+        waits = spent[most] - spent[least]
+        if spent[least] > ALIKE * spent[most] or waits < values["share"] * case.loop.step_ns:
+            return []
+        return [
+            Finding(
+                self.name,
+                Severity.WARNING,
+                f"Rank {least} comes late: the others wait {duration(waits)} a step for it",
+                case.gain(waits * case.loop.steps, (0, 0.7, 1), "bound: as early as the others"),
+                (case.loop.root,),
+                (),
+                (
+                    f"it spends {duration(spent[least])} a step in communication, rank {most} {duration(spent[most])}; "
+                    "they run as long as each other",
+                ),
+                "Look at what only that rank does between operators: sleeping, files, logging, other processes on its "
+                "machine.",
+                self.learn_more,
+                min(1.0, waits / max(case.loop.step_ns, 1)),
             )
         ]
 
@@ -85,6 +116,13 @@ class Imbalance(Rule):
             for one in found.stragglers
             for name, lines in [(who(view, one), _where(case, view.rows[one.ranks[0]]))]
         ]
+
+
+def _ran(case: Case, processes: list[int]) -> np.ndarray:
+    """CPU time of the threads of each of these processes; 0 where the file does not say."""
+    return np.array(
+        [sum(one.cpu_ns for one in case.profile.threads if one.process == row) for row in processes], np.float64
+    )
 
 
 def _where(case: Case, rank: int) -> list[int]:
