@@ -155,11 +155,11 @@ def _sizes(case: Case) -> str:
 
 def late_rank(case: Case) -> int:
     """The rank that the others wait for: it spends far less in communication than another; -1 where none does."""
-    spent = _by_rank(case)
+    spent = by_rank(case)
     if len(spent) < 2:
         return -1
     least = min(spent, key=lambda rank: spent[rank])
-    return least if spent[least] <= _ALIKE * max(spent.values()) else -1
+    return least if spent[least] <= ALIKE * max(spent.values()) else -1
 
 
 def _late(case: Case) -> tuple[list[str], float]:
