@@ -17,7 +17,7 @@ from leadline.verdict.account import account
 from leadline.verdict.device import with_devices
 from leadline.verdict.fixes import cap, fixes, place_of, telling
 from leadline.verdict.model import CLASSES, Account, Part, Place, Verdict
-from leadline.verdict.resource import FEWEST_STEPS, Resource, critical
+from leadline.verdict.resource import FEWEST_STEPS, Resource, critical, unsure
 from leadline.verdict.run import account_of_run
 from leadline.verdict.trust import trust
 from leadline.verdict.words import SHORT, lines_of, named
@@ -226,7 +226,8 @@ def _because(made: Account, resource: Resource, found: list[Finding]) -> list[st
         where = lines_of(other)
         top = f": {named(other.places[0])}" if other.places and named(other.places[0]) else ""
         words = f"{SHORT.get(other.key, other.label)} {duration(other.ns)}, {percent(other.share)} of the {made.of}"
-        facts.append(words + (f"{top}  {where}" if where else ""))
+        few = " (by few samples)" if unsure(other) else ""
+        facts.append(words + few + (f"{top}  {where}" if where else ""))
     return facts
 
 

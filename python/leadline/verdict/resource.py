@@ -56,7 +56,7 @@ def critical(account: Account) -> Resource:
     own = [one for one in account.lane("thread") if one.key not in ("core", "unexplained") and one.ns > 0]
     if not own:
         return Resource("core" if contended else "cannot_tell", None, None, contended)
-    own.sort(key=lambda one: (_unsure(one), -one.ns))  # a few samples name no class
+    own.sort(key=lambda one: (unsure(one), -one.ns))  # a few samples name no class
     first, second = own[0], own[1] if len(own) > 1 else None
     base = max(account.wall_ns - account.ns("core"), 1)
     unexplained = account.ns("unexplained") / base
@@ -66,7 +66,7 @@ def critical(account: Account) -> Resource:
     return Resource(_KIND_OF_PART.get(first.key, "cannot_tell"), first, near, contended)
 
 
-def _unsure(part: Part) -> bool:
+def unsure(part: Part) -> bool:
     """Whether a part is known by so few samples that it may be half as large."""
     return part.sure_ns > 0.5 * part.ns
 
