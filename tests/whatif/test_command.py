@@ -57,12 +57,25 @@ def test_ranked_json_has_the_documented_keys(trace, capsys):
     assert main(["whatif", trace, "--format", "json"]) == 0
     report = json.loads(capsys.readouterr().out)
     keys = ["measured_ns", "replayed_ns", "replay_error", "causal_error", "steps", "window", "scenarios", "warnings"]
-    assert list(report) == keys
+    assert list(report) == [*keys, "not_applicable", "coverage"]
+    assert "not validated on hardware" in report["coverage"]
     assert report["steps"] == [3, 4]
     assert abs(report["replay_error"]) < 0.01
     for found in report["scenarios"]:
-        keys = ["name", "predicted_ns", "speedup", "low_ns", "high_ns", "low_gain", "high_gain", "verdict"]
-        assert list(found) == [*keys, "assumptions", "applied_to"]
+        keys = [
+            "name",
+            "title",
+            "hypothetical",
+            "samples",
+            "predicted_ns",
+            "speedup",
+            "low_ns",
+            "high_ns",
+            "low_gain",
+            "high_gain",
+            "verdict",
+        ]
+        assert list(found) == [*keys, "assumptions", "applied_to", "warnings"]
         assert found["name"] in NAMES
         assert found["low_ns"] < found["high_ns"], "two steps leave a doubt in every time"
     speedups = {found["name"]: found["speedup"] for found in report["scenarios"]}
