@@ -43,7 +43,7 @@ nb::dict to_dict(const gpu::CounterDetails& of) {
   told["message"] = of.message;
   add_windows(told, of.windows);
   told["readings"] = of.samples.readings;
-  told["idle"] = of.samples.idle;
+  told["no_record"] = of.samples.no_record;
   return told;
 }
 

@@ -54,6 +54,9 @@ nb::dict nvidia_status() {
     nb::dict told = bindings::to_dict(c);
     told["overflows"] = c.overflows;
     told["aligned"] = c.aligned;
+    told["rounds"] = c.rounds;
+    told["failed_rounds"] = c.failed_rounds;
+    told["stopped"] = c.stopped;
     result["counters"] = told;
   }
   if (d.replay) {

@@ -145,7 +145,7 @@ void CounterSamples::tell_batch(const CounterBatch& batch, const Tell& tell) {
       overlap.add(sum, from, to);
     }
     if (overlap.empty()) {
-      ++counters_.idle;
+      ++counters_.no_record;
       continue;
     }
     const double busy_ns = overlap.busy_ns();

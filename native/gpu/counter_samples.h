@@ -46,8 +46,8 @@ struct CounterBatch {
 };
 
 struct CounterCounters {
-  std::uint64_t readings = 0;  // intervals
-  std::uint64_t idle = 0;      // of those, while no kernel was seen to run
+  std::uint64_t readings = 0;   // intervals
+  std::uint64_t no_record = 0;  // of those, in which no kernel's record lies: the device may have been busy
 };
 
 class CounterSamples {

@@ -79,7 +79,7 @@ TEST_CASE("kernels side by side share an interval, and the time of both is not c
   CHECK(told.values[1][MetricKind::kDramBytes] == 2000);
   CHECK(told.values[2][MetricKind::kDramBytes] == 1000);
   CHECK(told.values.count(3) == 0);
-  CHECK(samples.counters().idle == 1);
+  CHECK(samples.counters().no_record == 1);
 }
 
 TEST_CASE("amounts and times are kept, however kernels and intervals lie") {

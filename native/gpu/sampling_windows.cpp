@@ -22,10 +22,16 @@ void SamplingWindows::begin(std::int64_t now_ns) {
 void SamplingWindows::start_thread() {
   const std::lock_guard lock(wake_mutex_);
   if (window_s_ <= 0 || ending_ || thread_.joinable()) return;
-  thread_ = std::thread([this] { run(); });
+  thread_ = std::thread([this] {
+    run();
+    const std::lock_guard ended(wake_mutex_);
+    ended_ = true;
+    wake_.notify_all();
+  });
 }
 
 void SamplingWindows::open() {
+  if (owner_.prepare) owner_.prepare();
   const std::int64_t before = leadline_monitor_now();
   is_open_ = true;
   opened_ns_ = before;
@@ -68,7 +74,14 @@ void SamplingWindows::run() {
       const std::lock_guard lock(duty_mutex_);
       rest_ns = duty_.rest_ns(leadline_monitor_now());
     }
-    if (paused_.load(std::memory_order_relaxed) || !owner_.ready()) {
+    const bool ready = !paused_.load(std::memory_order_relaxed) && owner_.ready();
+    if (ready && owner_.prepare) {
+      wake.unlock();
+      owner_.prepare();
+      wake.lock();
+      if (ending_) break;
+    }
+    if (!ready) {
       rest_ns = std::max<std::int64_t>(rest_ns, static_cast<std::int64_t>(kLookS * 1e9));
     }
     if (rest_ns > 0) {
@@ -85,14 +98,21 @@ void SamplingWindows::run() {
   }
 }
 
-void SamplingWindows::stop() {
+bool SamplingWindows::stop(std::chrono::milliseconds limit) {
   {
-    const std::lock_guard lock(wake_mutex_);
+    std::unique_lock lock(wake_mutex_);
     ending_ = true;
+    wake_.notify_all();
+    const auto until = std::chrono::system_clock::now() + limit;
+    while (thread_.joinable() && !ended_) {
+      if (wake_.wait_until(lock, until) != std::cv_status::timeout || ended_) continue;
+      thread_.detach();
+      return false;
+    }
   }
-  wake_.notify_all();
   if (thread_.joinable()) thread_.join();
   close();
+  return true;
 }
 
 void SamplingWindows::abandon() noexcept {

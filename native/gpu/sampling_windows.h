@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -26,6 +27,8 @@ class SamplingWindows {
     std::function<bool()> ready;  // a window may open: there is something to measure
     std::function<void()> open;
     std::function<void()> close;
+    // Before a window opens, whatever has to be done once: no part of its time, nor of what windows cost.
+    std::function<void()> prepare = {};
   };
   // `window_s` 0: no thread, windows are opened and closed by who asks.
   SamplingWindows(double budget, double window_s, std::int64_t first_cost_ns, Owner owner)
@@ -36,8 +39,9 @@ class SamplingWindows {
 
   void begin(std::int64_t now_ns);
   void start_thread();
-  // The thread ends; a window that is open is closed.
-  void stop();
+  // The thread ends; a window that is open is closed. False: the thread is in a call of the owner's that has not come
+  // back within `limit`, so the owner must not be destroyed.
+  bool stop(std::chrono::milliseconds limit = std::chrono::seconds{3});
   // The child of a fork: the thread is not here.
   void abandon() noexcept;
   void pause() noexcept { paused_.store(true, std::memory_order_relaxed); }
@@ -65,6 +69,7 @@ class SamplingWindows {
   std::mutex wake_mutex_;
   std::condition_variable wake_;
   bool ending_ = false;
+  bool ended_ = false;  // the thread
   std::thread thread_;
 };
 

@@ -77,7 +77,7 @@ def test_every_counted_launch_has_its_own_values(profile: Profile) -> None:
     told = profile.meta["processes"][0]["available"]["amd"]["details"]["counters"]
     assert told["metrics"] == ["occupancy", "dram", "tensor", "issue"] and told["message"] == ""
     assert told["readings"] == launches + gemm
-    assert told["idle"] == told["dropped"] == 0 and told["chips"] == "gfx942"
+    assert told["no_record"] == told["dropped"] == 0 and told["chips"] == "gfx942"
     assert unavailable(profile) == "" and contradictions(profile) == []
 
 

@@ -42,6 +42,7 @@ def run(tmp_path: Path, fakes: Path, *options: str, **environment: str) -> Profi
     done = subprocess.run(
         [*command, str(HERE / "sampled_program.py")],
         env={**os.environ, "FAKES": str(fakes), "CUBIN": str(CUBIN), "KERNEL": KERNEL, "SAMPLES": told}
+        | {"LEADLINE_PC_AFTER": "3"}
         | {"LEADLINE_NVDISASM": "", **environment},
         capture_output=True,
         text=True,
@@ -168,9 +169,9 @@ def test_kernel_times_are_those_of_a_run_without(tmp_path: Path, fakes: Path, pr
     [("35", "does not permit it to this user (ERR_NVGPUCTRPERM)"), ("26", "another profiler"), ("43", "(MIG)")],
 )
 def test_what_is_refused_is_said_and_all_else_is_measured(tmp_path: Path, fakes: Path, code: str, words: str) -> None:
-    profile = run(tmp_path, fakes, "--instructions", REFUSE=code, STEPS="5")
+    profile = run(tmp_path, fakes, "--instructions", "--budget", "100%", REFUSE=code)
     assert below_kernels(profile) == {}
-    assert times(profile)["rmsnorm(__half const*, __half const*, __half*, int)"][0] == 5
+    assert times(profile)["rmsnorm(__half const*, __half const*, __half*, int)"][0] == 40
     (loss,) = [one for one in profile.losses if one.kind == LossKind.PROVIDER_UNAVAILABLE]
     assert words in loss.detail
 

@@ -119,7 +119,10 @@ bool PcSampler::set_up(const SdkFunctions& sdk, const Agents& agents, sdk::Buffe
 void PcSampler::code_loaded(const sdk::CodeObjectLoad& load) noexcept try {
   std::uint64_t hash = 0;
   if (load.size >= sizeof load && load.storage == sdk::kInMemory && load.memory.base != 0) {
-    hash = code_.keep(reinterpret_cast<const void*>(load.memory.base), load.memory.bytes);
+    const auto* const image = reinterpret_cast<const void*>(load.memory.base);
+    hash = gpu::CodeObjects::identify(image, load.memory.bytes);
+    code_.keep(image, load.memory.bytes);
+    code_.write_kept();
   }
   const std::lock_guard lock(mutex_);
   Code& code = codes_[load.code_object];

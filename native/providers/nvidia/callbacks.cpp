@@ -69,6 +69,7 @@ std::int64_t Callbacks::stream_of(const ApiCall& call, const cupti::CallbackData
 }
 
 void Callbacks::enter(const ApiCall& call, const cupti::CallbackData& data) noexcept {
+  const bool moves = call.kind == LEADLINE_GPU_COPY || call.kind == LEADLINE_GPU_SET;
   if (!calls_.enter(call.kind, call.makes_work, data.correlation_id)) return;
   leadline_gpu_api_event api{};
   api.name = call.name.c_str();
@@ -99,9 +100,9 @@ void Callbacks::enter(const ApiCall& call, const cupti::CallbackData& data) noex
       }
     }
   }
-  const bool moves = call.kind == LEADLINE_GPU_COPY || call.kind == LEADLINE_GPU_SET;
   const bool is_nothing = moves && at.bytes != ArgumentLayout::kNone && data.params && api.bytes == 0;
-  calls_.begin(api, call.makes_work && !is_nothing);  // no record comes of a copy of no bytes
+  calls_.begin(
+      api, call.makes_work && !is_nothing && (copies_expected_ || !moves));  // no record comes of a copy of no bytes
   if (replay_ != nullptr && replay_->is_busy() &&
       (call.kind == LEADLINE_GPU_LAUNCH || call.kind == LEADLINE_GPU_GRAPH_LAUNCH)) {
     const bool graph = call.kind == LEADLINE_GPU_GRAPH_LAUNCH;

@@ -28,6 +28,8 @@ class Callbacks {
 
   // Waits become metrics here when CUPTI gives no synchronisation records (`time_waits`).
   void set_time_waits(bool on) noexcept { calls_.set_time_waits(on); }
+  // Only kernels give records.
+  void expect_no_copies() noexcept { copies_expected_ = false; }
   void set_recorder(gpu::Recorder* recorder) noexcept { calls_.set_recorder(recorder); }
   void close() noexcept { calls_.close(); }
   void open() noexcept { calls_.open(); }
@@ -56,6 +58,7 @@ class Callbacks {
   gpu::LaunchTables& tables_;
   gpu::ApiCalls calls_;
   KernelReplay* replay_ = nullptr;
+  bool copies_expected_ = true;  // this and the one before are set before callbacks are enabled
   std::atomic<bool> graphs_seen_{false};
 };
 

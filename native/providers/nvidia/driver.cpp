@@ -36,6 +36,8 @@ Driver::Driver(const Library& library) : path_(library.path()) {
   bind(library, "cuDeviceGetUuid_v2", f.device_uuid);
   bind(library, "cuCtxGetCurrent", f.context_current);
   bind(library, "cuCtxGetDevice", f.context_device);
+  bind(library, "cuCtxSetCurrent", f.context_set_current);
+  bind(library, "cuCtxSynchronize", f.context_synchronize);
   bind(library, "cuDevicePrimaryCtxGetState", f.primary_context_state);
   bind(library, "cuGetErrorString", f.error_string);
   bind(library, "cuEventCreate", f.event_create);

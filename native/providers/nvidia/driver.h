@@ -22,6 +22,8 @@ struct DriverFunctions {
   cuda::Result (*device_uuid)(cuda::Uuid*, cuda::Device) = nullptr;
   cuda::Result (*context_current)(cuda::Context*) = nullptr;
   cuda::Result (*context_device)(cuda::Device*) = nullptr;
+  cuda::Result (*context_set_current)(cuda::Context) = nullptr;
+  cuda::Result (*context_synchronize)() = nullptr;
   cuda::Result (*primary_context_state)(cuda::Device, std::uint32_t*, std::int32_t*) = nullptr;
   cuda::Result (*error_string)(cuda::Result, const char**) = nullptr;
   cuda::Result (*event_create)(cuda::Event*, std::uint32_t) = nullptr;

@@ -7,12 +7,14 @@
 
 #include "base/ids.h"
 #include "gpu/measure.h"
+#include "providers/nvidia/call_trace.h"
 #include "providers/nvidia/sampling_refusal.h"
 
 namespace leadline::nvidia {
 namespace {
 
-constexpr std::int64_t kFirstCostNs = 50'000'000;  // of a window, until one was measured
+constexpr std::int64_t kFirstCostNs = 50'000'000;    // of a window, until one was measured
+constexpr std::int64_t kLongestNs = 10'000'000'000;  // of a stretch of a thread that launches no more
 constexpr const char* kDuration = "gpu__time_duration.sum";
 thread_local bool launch_is_node = false;  // the launch that this thread is in became a node of a graph
 
@@ -34,6 +36,7 @@ struct KernelReplay::Target {
   std::vector<std::uint8_t> empty_image;
   std::vector<std::uint8_t> image;
   bool refused = false;
+  bool ready = false;
 };
 
 KernelReplay::KernelReplay(const CuptiLibrary& library, KernelReplayOptions options)
@@ -45,13 +48,13 @@ KernelReplay::KernelReplay(const CuptiLibrary& library, KernelReplayOptions opti
                 [this] {
                   const std::lock_guard lock(mutex_);
                   wanted_ = !ended_;
-                  busy_.store(wanted_, std::memory_order_release);
+                  busy_.store(true, std::memory_order_release);
                 },
                 [this] {
+                  // What has begun ends with its launches: passes may take longer than a window.
                   const std::lock_guard lock(mutex_);
                   wanted_ = false;
-                  // A stretch that is open ends with the next launch of its thread.
-                  busy_.store(stretch_.target != nullptr, std::memory_order_release);
+                  busy_.store(stretch_.target != nullptr || !prepared_, std::memory_order_release);
                 }}) {}
 
 KernelReplay::~KernelReplay() = default;
@@ -109,7 +112,7 @@ bool KernelReplay::set_up(Target& target, std::string* why) {
   }
   auto enable = sized<cupti::RangeEnable>();
   enable.context = target.context;
-  result = call_.enable(&enable);
+  result = traced("cuptiRangeProfilerEnable", call_.enable, &enable);
   if (result != cupti::kSuccess) {
     *why = refusal(result, "to begin");
     return false;
@@ -119,19 +122,14 @@ bool KernelReplay::set_up(Target& target, std::string* why) {
     *why = refusal(cupti::kNotSupported, "room for the values");
     return false;
   }
-  if (const CounterChoice& choice = target.plan.choice(); !choice.unknown.empty()) {
-    refuse("This device (" + target.chip + ") does not count " + listed(choice.unknown) + ".");
-  }
-  said_.chips += (said_.chips.empty() ? "" : ", ") + target.chip;
-  said_.metrics = target.plan.choice().taken;
-  said_.passes = std::max(said_.passes, target.plan.passes());
   return true;
 }
 
-// Of a device the first context that is seen launching. Under mutex_; null: not to be counted.
-KernelReplay::Target* KernelReplay::target_of(void* context, std::int32_t device) {
+// Of a device the first context that is seen launching; null: not to be counted. It is set up here, at its first
+// launch, for which no other thread waits: the lock is let go meanwhile.
+KernelReplay::Target* KernelReplay::target_of(void* context, std::int32_t device, std::unique_lock<std::mutex>& lock) {
   if (const auto known = targets_.find(context); known != targets_.end()) {
-    return known->second->refused ? nullptr : known->second.get();
+    return known->second->refused || !known->second->ready ? nullptr : known->second.get();
   }
   const bool another = std::ranges::any_of(
       targets_, [&](const auto& one) { return one.second->device == device && !one.second->refused; });
@@ -140,11 +138,24 @@ KernelReplay::Target* KernelReplay::target_of(void* context, std::int32_t device
   target.context = context;
   target.device = device;
   targets_.emplace(context, std::move(made));
+  prepared_ = true;
   std::string why;
   if (another) {
     why = "The program launches on several contexts of one device; only kernels of the first are replayed.";
-  } else if (set_up(target, &why)) {
-    return &target;
+  } else {
+    lock.unlock();
+    const bool done = set_up(target, &why);
+    lock.lock();
+    target.ready = done;
+    if (done) {
+      if (const CounterChoice& choice = target.plan.choice(); !choice.unknown.empty()) {
+        refuse("This device (" + target.chip + ") does not count " + listed(choice.unknown) + ".");
+      }
+      said_.chips += (said_.chips.empty() ? "" : ", ") + target.chip;
+      said_.metrics = target.plan.choice().taken;
+      said_.passes = std::max(said_.passes, target.plan.passes());
+      return &target;
+    }
   }
   target.refused = true;
   refuse(why);
@@ -164,7 +175,7 @@ bool KernelReplay::configure(Target& target, cupti::Result* result) {
   configure.replay = cupti::Replay::kKernel;
   configure.most = options_.at_once;
   configure.levels = configure.least_level = configure.target_level = 1;
-  *result = call_.configure(&configure);
+  *result = traced("cuptiRangeProfilerSetConfig", call_.configure, &configure);
   return *result == cupti::kSuccess;
 }
 
@@ -172,25 +183,29 @@ void KernelReplay::open_stretch(Target& target) {
   cupti::Result result = cupti::kSuccess;
   auto start = sized<cupti::RangeObject>();
   start.profiler = target.profiler;
-  if (configure(target, &result)) result = call_.start(&start);
+  if (configure(target, &result)) result = traced("cuptiRangeProfilerStart", call_.start, &start);
   if (result != cupti::kSuccess) {
     target.refused = true;
     return refuse(refusal(result, "to start"));
   }
-  stretch_ = {&target, std::this_thread::get_id(), {}, {}, 0, 0, false};
+  stretch_ = {&target, std::this_thread::get_id(), {}, {}, leadline_monitor_now(), 0, 0, false};
   stretch_.calls.reserve(options_.at_once);
   stretch_.ended_ns.reserve(options_.at_once);
   ++said_.stretches;
 }
 
+// Or old: its thread may not launch again.
+bool KernelReplay::is_full(const Stretch& stretch) const {
+  return stretch.calls.size() >= options_.at_once || leadline_monitor_now() - stretch.opened_ns > kLongestNs;
+}
+
 void KernelReplay::enter(void* context, std::int32_t device, Launch what, const Call& call) noexcept try {
-  const std::int64_t began = leadline_monitor_now();
+  std::int64_t began = leadline_monitor_now();
   launch_is_node = false;
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   const bool mine = stretch_.target != nullptr && stretch_.thread == std::this_thread::get_id();
   if (stretch_.target != nullptr && !mine) {
-    const bool over = stretch_.open_call == 0 && !wanted_;  // its thread may not launch again
-    if (!over) {
+    if (stretch_.open_call != 0 || !is_full(stretch_)) {
       stretch_.mixed = stretch_.mixed || stretch_.target->context == context;
       return;
     }
@@ -199,24 +214,24 @@ void KernelReplay::enter(void* context, std::int32_t device, Launch what, const 
   if (what == Launch::kGraph && (mine || wanted_)) {
     refuse("Graphs are not replayed for counters; their kernels have none.");
   }
-  if (mine && (!wanted_ || stretch_.target->context != context || what == Launch::kGraph ||
-               stretch_.calls.size() >= options_.at_once)) {
-    close_stretch();
-  }
-  if (stretch_.target == nullptr && std::exchange(wanted_, wanted_ && what == Launch::kGraph)) {
-    if (what == Launch::kKernel && device >= 0) {
-      if (Target* target = target_of(context, device)) open_stretch(*target);
-      wanted_ = stretch_.target != nullptr;  // one stretch in a window
+  if (mine && (stretch_.target->context != context || what == Launch::kGraph || is_full(stretch_))) close_stretch();
+  if (stretch_.target == nullptr && what == Launch::kKernel && device >= 0) {
+    Target* const target = target_of(context, device, lock);
+    began = leadline_monitor_now();  // what is set up once is no part of what windows cost
+    if (wanted_ && stretch_.target == nullptr) {
+      wanted_ = false;  // one stretch in a window
+      if (target != nullptr) open_stretch(*target);
     }
   }
-  busy_.store(stretch_.target != nullptr || wanted_, std::memory_order_release);
+  busy_.store(stretch_.target != nullptr || wanted_ || !prepared_, std::memory_order_release);
   gpu::KernelRun run;
   run.context = call.place;
   run.device = device;
   run.stream = call.stream;
   run.correlation = run.call = call.id;
   run.start_ns = began;
-  if (stretch_.target != nullptr && launches_.expect(run, call.kernel)) {
+  if (stretch_.target != nullptr && stretch_.thread == std::this_thread::get_id() &&
+      launches_.expect(run, call.kernel)) {
     stretch_.open_call = call.id;
     stretch_.entered_ns = began;
   } else {
@@ -248,14 +263,14 @@ bool KernelReplay::leave(bool failed) noexcept {
 // Under mutex_, on the thread of the stretch or where no launch can be under way.
 void KernelReplay::close_stretch() {
   Target& target = *std::exchange(stretch_.target, nullptr);
-  wanted_ = false;
   auto stop = sized<cupti::RangeStop>();
   stop.size = cupti::kRangeStopBytes;
   stop.profiler = target.profiler;
   auto decode = sized<cupti::RangeDecode>();
   decode.profiler = target.profiler;
-  const bool whole = call_.stop(&stop) == cupti::kSuccess && stop.complete != 0 &&
-                     call_.decode(&decode) == cupti::kSuccess && decode.dropped == 0;
+  const bool whole = traced("cuptiRangeProfilerStop", call_.stop, &stop) == cupti::kSuccess && stop.complete != 0 &&
+                     traced("cuptiRangeProfilerDecodeData", call_.decode, &decode) == cupti::kSuccess &&
+                     decode.dropped == 0;
   if (whole && !stretch_.mixed) return read(target);
   for (const std::uint32_t call : stretch_.calls) launches_.forget(call);
   gpu::count_loss(LossKind::kCountersDropped, stretch_.calls.size(),
@@ -316,19 +331,33 @@ void KernelReplay::context_destroyed(void* context) noexcept {
     for (const std::uint32_t call : stretch_.calls) launches_.forget(call);
     gpu::count_loss(LossKind::kCountersDropped, stretch_.calls.size(),
                     "A context was destroyed while its kernels were replayed.");
-    busy_.store(wanted_, std::memory_order_release);
+    busy_.store(wanted_ || !prepared_, std::memory_order_release);
   }
   target.plan.release();
   targets_.erase(found);  // another context may come to stand there
 }
 
-void KernelReplay::stop() {
-  windows_.stop();
-  const std::lock_guard lock(mutex_);
-  ended_ = true;
-  wanted_ = false;
-  if (stretch_.target != nullptr) close_stretch();
-  busy_.store(false, std::memory_order_release);
+bool KernelReplay::stop() {
+  const bool ended = windows_.stop(answer_limit());
+  const bool answered = ended && calls_.run(
+                                     [this] {
+                                       const std::lock_guard lock(mutex_);
+                                       ended_ = true;
+                                       wanted_ = false;
+                                       if (stretch_.target != nullptr) close_stretch();
+                                       busy_.store(false, std::memory_order_release);
+                                     },
+                                     limit_);
+  if (answered) return true;
+  gpu::count_loss(LossKind::kProviderUnavailable, 1,
+                  "CUPTI did not answer in time when kernels ceased to be replayed for their counters; the "
+                  "program goes on without them.");
+  return false;
+}
+
+void KernelReplay::abandon() noexcept {
+  windows_.abandon();
+  calls_.abandon();
 }
 
 void KernelReplay::release() noexcept {
@@ -336,7 +365,7 @@ void KernelReplay::release() noexcept {
   for (const auto& [context, target] : targets_) {
     auto of = sized<cupti::RangeObject>();
     of.profiler = target->profiler;
-    if (of.profiler != nullptr) call_.disable(&of);
+    if (of.profiler != nullptr) traced("cuptiRangeProfilerDisable", call_.disable, &of);
     target->plan.release();
   }
   targets_.clear();

@@ -2,9 +2,10 @@
 // which it puts the device's memory back.
 //
 // Asked for only: meanwhile kernels of the context run one after the other, and the thread that launches waits. A
-// stretch of a few launches is counted in each window that the budget allows; it begins and ends inside the launches
-// of one thread, since CUPTI numbers kernels in the order of their launches. Where that order would not be known the
-// stretch is not used: launches of other threads, graphs (which run as they are), and other contexts of the device.
+// stretch of a few launches is counted for each window that the budget allows, however long they take; it begins and
+// ends inside the launches of one thread, since CUPTI numbers kernels in the order of their launches. Where that order
+// would not be known the stretch is not used: launches of other threads, graphs (which run as they are), and other
+// contexts of the device.
 #pragma once
 
 #include <atomic>
@@ -17,8 +18,10 @@
 #include <thread>
 #include <vector>
 
+#include "gpu/bounded_calls.h"
 #include "gpu/replayed_launches.h"
 #include "gpu/sampling_windows.h"
+#include "providers/nvidia/call_trace.h"
 #include "providers/nvidia/counter_plan.h"
 #include "providers/nvidia/cupti_library.h"
 #include "providers/nvidia/provider.h"
@@ -60,9 +63,12 @@ class KernelReplay {
   // True: the launch was replayed.
   bool leaving(bool failed) noexcept { return is_busy() && leave(failed); }
   void context_destroyed(void* context) noexcept;
+  // The child of a fork: our threads are not here.
+  void abandon() noexcept;
 
-  // No stretch begins any more, the last one is taken.
-  void stop();
+  // No stretch begins any more, the last one is taken. False: a call into CUPTI has not come back, so this must not be
+  // destroyed.
+  bool stop();
   void release() noexcept;
 
   gpu::SamplingWindows& windows() noexcept { return windows_; }
@@ -76,6 +82,7 @@ class KernelReplay {
     std::thread::id thread;
     std::vector<std::uint32_t> calls;
     std::vector<std::int64_t> ended_ns;
+    std::int64_t opened_ns = 0;
     std::uint32_t open_call = 0;  // 0: the thread is in no launch
     std::int64_t entered_ns = 0;
     bool mixed = false;  // another thread launched meanwhile
@@ -83,10 +90,11 @@ class KernelReplay {
 
   void enter(void* context, std::int32_t device, Launch what, const Call& call) noexcept;
   bool leave(bool failed) noexcept;
-  Target* target_of(void* context, std::int32_t device);
+  Target* target_of(void* context, std::int32_t device, std::unique_lock<std::mutex>& lock);
   bool set_up(Target& target, std::string* why);
   bool make_image(Target& target);
   void open_stretch(Target& target);
+  bool is_full(const Stretch& stretch) const;
   bool configure(Target& target, cupti::Result* result);
   void close_stretch();
   void read(Target& target);
@@ -98,15 +106,18 @@ class KernelReplay {
   const RangeFunctions& call_;
   gpu::ReplayedLaunches launches_;
 
-  std::atomic<bool> busy_{false};  // a stretch is wanted or open: launches come to enter()
-  std::atomic<bool> seen_{false};  // the program launches
-  mutable std::mutex mutex_;       // of everything below; launches take it while busy
+  // A stretch is wanted or open, or nothing has been set up yet: launches come to enter().
+  std::atomic<bool> busy_{true};
+  mutable std::mutex mutex_;  // of everything below; launches take it while busy
   bool wanted_ = false;
+  bool prepared_ = false;  // the first context that launched is set up, or refused
   bool ended_ = false;
   std::map<void*, std::unique_ptr<Target>> targets_;
   Stretch stretch_;
   ReplayDetails said_;
   std::set<std::string> sentences_;
+  const std::chrono::milliseconds limit_ = answer_limit();  // of CUPTI's answers
+  gpu::BoundedCalls calls_;
   gpu::SamplingWindows windows_;
 };
 

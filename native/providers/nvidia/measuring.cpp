@@ -8,6 +8,7 @@
 #include "base/own_thread.h"
 #include "gpu/await_records.h"
 #include "gpu/measure.h"
+#include "providers/nvidia/call_trace.h"
 #include "providers/nvidia/in_callback.h"
 #include "providers/nvidia/occupancy.h"
 #include "providers/nvidia/records.h"
@@ -39,7 +40,8 @@ Measuring::Measuring(const Options& options, Driver driver, CuptiLibrary library
       callbacks_(library_.call(), calls_, tables_, marks_),
       subscription_(library_, calls_),
       fold_(tables_.launches, tables_.graphs, *marks_, sources, kVendor) {
-  if (!options_.instructions.empty()) sampler_ = std::make_unique<PcSampler>(library_, sampling_options(options_));
+  if (!options_.instructions.empty())
+    sampler_ = std::make_unique<PcSampler>(library_, driver_, sampling_options(options_));
   if (options_.gpu_metrics.empty()) return;
   if (options_.replay) {
     replay_ = std::make_unique<KernelReplay>(library_, replay_options(options_));
@@ -68,7 +70,9 @@ bool Measuring::start(std::string* message, std::string* holder, bool inside_cud
   clock_ = gpu::measure_clock(cupti_clock(library_.call()));
   InCallback::use(this);
   sampling_ = sampler_ && sampler_->begin();
-  if (!subscription_.start_activity(on_requested, on_completed, options_.whole_graphs, sampling_)) {
+  const SampledRecords beside = sampling_ ? sampler_->records() : SampledRecords::kNone;
+  if (!subscription_.start_activity(on_requested, on_completed, options_.whole_graphs,
+                                    sampling_ ? std::optional(beside) : std::nullopt)) {
     sampling_ = false;
     *message = subscription_.message();
     subscription_.close();
@@ -76,6 +80,7 @@ bool Measuring::start(std::string* message, std::string* holder, bool inside_cud
     return false;
   }
   callbacks_.set_time_waits(!subscription_.has_waits());
+  if (sampling_ && beside != SampledRecords::kAll) callbacks_.expect_no_copies();
   if (!options_.recording.empty()) {
     recorder_ = gpu::Recorder::create(options_.recording, "CUPTI " + cupti_version_name(version_), message);
     if (recorder_) {
@@ -97,7 +102,8 @@ bool Measuring::start(std::string* message, std::string* holder, bool inside_cud
   callbacks_.set_replay(replaying_ ? replay_.get() : nullptr);
   fold_.follow_kernels(sampling_ ? &sampler_->samples() : nullptr, counting_ ? &counters_->samples() : nullptr,
                        replaying_ ? &replay_->launches() : nullptr);
-  if (sampling_ && library_.sampling().register_hash != nullptr) library_.sampling().register_hash(on_code);
+  if (sampling_ && sampler_->names_code() && library_.sampling().register_hash != nullptr)
+    traced("cuptiRegisterComputeCrcCallback", library_.sampling().register_hash, on_code);
   paused ? pause() : resume();
   subscription_.enable_callbacks();
   if (!inside_cuda_start) start_thread();
@@ -138,6 +144,9 @@ void Measuring::start_thread() {
   thread_ = std::thread([this] {
     begin_own_thread();
     run();
+    const std::lock_guard ended(wake_mutex_);
+    ended_ = true;
+    wake_.notify_all();
   });
   if (sampling_) sampler_->windows().start_thread();
   if (counting_) counters_->windows().start_thread();
@@ -160,6 +169,7 @@ void Measuring::learn_devices() noexcept {
 }
 
 void Measuring::on_callback(void*, cupti::Domain domain, std::uint32_t cbid, const void* data) {
+  if (OwnCall::is_open()) return;  // none of the program's
   const InCallback guard;
   if (!guard) return;
   Measuring& self = *guard;
@@ -178,6 +188,7 @@ void Measuring::on_callback(void*, cupti::Domain domain, std::uint32_t cbid, con
     return;
   }
   if (self.sampling_ || self.counting_ || self.replaying_) self.sample_contexts(domain, cbid, data);
+  if (self.sampling_ && domain != cupti::Domain::kResource) self.sample_launch(domain, cbid, data);
   if (domain == cupti::Domain::kResource && cbid == static_cast<std::uint32_t>(cupti::Resource::kContextCreated)) {
     try {
       self.start_thread();
@@ -249,7 +260,9 @@ void Measuring::run() {
     lock.unlock();
     const bool flush_now = steady_clock::now() >= next_flush;
     if (flush_now && !fatal_.load(std::memory_order_relaxed)) {
+      flushing_since_ns_.store(waiting_clock(), std::memory_order_relaxed);
       subscription_.flush(false);
+      flushing_since_ns_.store(0, std::memory_order_relaxed);
       next_flush = steady_clock::now() +
                    std::chrono::duration_cast<steady_clock::duration>(duration<double>(options_.flush_interval_s));
     }
@@ -294,9 +307,25 @@ bool Measuring::flush(double timeout_s) {
 // False: CUPTI hands over no more.
 bool Measuring::fetch() {
   if (fatal_.load(std::memory_order_relaxed)) return false;
-  subscription_.flush(false);
+  if (!ask("asked for its records", [this] { subscription_.flush(false); })) return false;
   drain();
   return true;
+}
+
+// CUPTI, by a thread that may be left behind. False: it does not answer, now or before, and nothing more is asked.
+bool Measuring::ask(const char* what, std::function<void()> calls) {
+  const std::int64_t since = flushing_since_ns_.load(std::memory_order_relaxed);
+  const std::int64_t limit = std::chrono::nanoseconds(limit_).count();
+  const bool hung = since != 0 && waiting_clock() - since > limit;
+  if (!hangs_.load(std::memory_order_relaxed) && !hung && asking_.run(std::move(calls), limit_)) return true;
+  if (!hangs_.exchange(true)) {
+    fatal_.store(true, std::memory_order_relaxed);
+    const std::string said = std::string("CUPTI did not answer in time when it was ") + what +
+                             ", so GPU work is not measured from here on, and what it had not handed over is missing; "
+                             "the program goes on without it.";
+    gpu::count_loss(LossKind::kProviderUnavailable, 1, said.c_str());
+  }
+  return false;
 }
 
 bool Measuring::finalize() {
@@ -316,33 +345,46 @@ bool Measuring::finalize() {
   return finalized_.load();
 }
 
+// Each step is left out where CUPTI has ceased to answer: a program must end whatever its vendor's library does.
 void Measuring::stop() {
-  const bool alive = !fatal_.load(std::memory_order_relaxed);
-  if (alive) gpu::await_work(tables_.launches, options_.wait_at_stop_s, [this] { return fetch(); });
+  const auto alive = [this] { return !fatal_.load(std::memory_order_relaxed); };
+  if (alive()) gpu::await_work(tables_.launches, options_.wait_at_stop_s, [this] { return fetch(); });
   callbacks_.close();
   if (places_ != 0) leadline_monitor_unregister(places_);
   places_ = 0;
-  if (alive) subscription_.disable_callbacks();
+  if (alive()) ask("asked to call back no more", [this] { subscription_.disable_callbacks(); });
   InCallback::wait(kPatience);
-  if (sampling_ && alive) sampler_->stop();
-  if (counting_ && alive) counters_->stop();
-  if (replaying_ && alive) replay_->stop();
+  // What a call that is not back works on is not let go of.
+  const bool samples_back = !sampling_ || !alive() || sampler_->stop();
+  const bool counters_back = !counting_ || !alive() || counters_->stop();
+  const bool replay_back = !replaying_ || !alive() || replay_->stop();
+  bool back = samples_back && counters_back && replay_back;
   {
-    const std::lock_guard lock(wake_mutex_);
+    std::unique_lock lock(wake_mutex_);
     ending_ = true;
+    wake_.notify_all();
+    const auto until = std::chrono::system_clock::now() + limit_;
+    while (thread_.joinable() && !ended_ && wake_.wait_until(lock, until) != std::cv_status::timeout) {
+    }
+    if (thread_.joinable() && !ended_) {
+      thread_.detach();
+      back = false;
+      lock.unlock();
+      if (alive()) ask("asked for its records", [] {});
+    }
   }
-  wake_.notify_all();
   if (thread_.joinable()) thread_.join();
-  if (alive) {
-    subscription_.flush(true);
+  if (alive() && ask("asked for its last records", [this] { subscription_.flush(true); })) {
     drain();
-    subscription_.stop_activity();
-    if (counting_) counters_->release();
-    if (replaying_) replay_->release();
-    finalize() ? subscription_.forget() : subscription_.close();
+    ask("told to stop", [this, counters_back, replay_back, back] {
+      subscription_.stop_activity();
+      if (counting_ && counters_back) counters_->release();
+      if (replaying_ && replay_back) replay_->release();
+      back&& finalize() ? subscription_.forget() : subscription_.close();
+    });
   }
   InCallback::forget(this);
-  left_alone_ = InCallback::wait(kPatience);
+  left_alone_ = InCallback::wait(kPatience) && back && !asking_.is_stuck();
   {
     const std::lock_guard lock(fold_mutex_);
     settle_samples(INT64_MAX);
@@ -353,6 +395,12 @@ void Measuring::stop() {
   callbacks_.set_recorder(nullptr);
   recorder_.reset();
   describe_devices();
+  if (sampling_ && sampler_->records() != SampledRecords::kAll && sampler_->details().message.empty()) {
+    gpu::count_loss(LossKind::kProviderUnavailable, 1,
+                    "Copies and sets of memory on the device are not measured in a run that samples instructions, "
+                    "since CUPTI keeps records of kernels only beside samples; run once without --instructions for "
+                    "them.");
+  }
   const std::uint64_t outstanding = tables_.launches.outstanding();
   gpu::count_loss(LossKind::kGpuWorkUnfinished, outstanding > dropped_ ? outstanding - dropped_ : 0,
                   "Some device work had not finished, or gave no record, when measuring stopped.");
@@ -364,9 +412,10 @@ void Measuring::abandon(leadline_subscription* places, leadline_subscription* ac
   callbacks_.close();
   InCallback::after_fork();
   subscription_.forget();
-  if (sampling_) sampler_->windows().abandon();
+  asking_.abandon();
+  if (sampling_) sampler_->abandon();
   if (counting_) counters_->windows().abandon();
-  if (replaying_) replay_->windows().abandon();
+  if (replaying_) replay_->abandon();
   if (thread_.joinable()) thread_.detach();  // it does not exist in this process
 }
 

@@ -4,15 +4,18 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 
 #include "gpu/activity_fold.h"
+#include "gpu/bounded_calls.h"
 #include "gpu/buffer_pool.h"
 #include "gpu/clock_relation.h"
 #include "gpu/recording.h"
+#include "providers/nvidia/call_trace.h"
 #include "providers/nvidia/callbacks.h"
 #include "providers/nvidia/driver.h"
 #include "providers/nvidia/kernel_replay.h"
@@ -48,7 +51,12 @@ class Measuring {
   Details details() const;
   // After stop(): no callback of CUPTI is running in it, so it may be destroyed.
   bool left_alone() const noexcept { return left_alone_; }
-  bool lost_device() const noexcept { return fatal_.load(std::memory_order_relaxed); }
+  // CUPTI has ceased to answer; and whether it has answered since.
+  bool hangs() const noexcept { return hangs_.load(std::memory_order_relaxed); }
+  bool is_back() const noexcept {
+    return !asking_.is_stuck() && flushing_since_ns_.load(std::memory_order_relaxed) == 0;
+  }
+  bool lost_device() const noexcept { return fatal_.load(std::memory_order_relaxed) && !hangs(); }
 
  private:
   static void on_callback(void* user, cupti::Domain domain, std::uint32_t cbid, const void* data);
@@ -60,6 +68,7 @@ class Measuring {
   static void on_activity(const leadline_event* event, void* user);
 
   void sample_contexts(cupti::Domain domain, std::uint32_t cbid, const void* data) noexcept;
+  void sample_launch(cupti::Domain domain, std::uint32_t cbid, const void* data) noexcept;
   void begin_with(void* context, std::int32_t device) noexcept;
   void settle_samples(std::int64_t until_ns);
   void start_thread();
@@ -70,6 +79,7 @@ class Measuring {
   bool fetch();
   bool finalize();
   void describe_devices() const;
+  bool ask(const char* what, std::function<void()> calls);
 
   Options options_;
   Driver driver_;
@@ -107,6 +117,11 @@ class Measuring {
   bool ending_ = false;
   bool left_alone_ = false;
   std::atomic<bool> ready_{false};
+  std::atomic<std::int64_t> flushing_since_ns_{0};          // the thread that folds is in CUPTI; 0: it is not
+  std::atomic<bool> hangs_{false};                          // CUPTI does not answer
+  bool ended_ = false;                                      // the thread that folds; of wake_mutex_
+  const std::chrono::milliseconds limit_ = answer_limit();  // of CUPTI's answers
+  gpu::BoundedCalls asking_;
   std::thread thread_;
 };
 

@@ -1,4 +1,5 @@
 // Where a measuring meets the part that samples instructions.
+#include "gpu/call_arguments.h"
 #include "gpu/measure.h"
 #include "providers/nvidia/in_callback.h"
 #include "providers/nvidia/measuring.h"
@@ -13,6 +14,10 @@ PcSamplingOptions sampling_options(const Options& options) {
   sampling.period = static_cast<std::uint32_t>(options.sample_period);
   sampling.code_folder = options.code_folder;
   sampling.code_bytes = static_cast<std::uint64_t>(options.code_bytes);
+  sampling.switches = pc_switches();
+  if (options.sample_window_s <= 0) sampling.switches.after = sampling.switches.at_once = 0;  // who asks decides
+  if (sampling.switches.mode == "serialised") sampling.mode = cupti::SamplingMode::kSerialised;
+  if (sampling.switches.mode == "continuous") sampling.mode = cupti::SamplingMode::kContinuous;
   return sampling;
 }
 
@@ -28,6 +33,7 @@ PmSamplingOptions counter_options(const Options& options) {
 KernelReplayOptions replay_options(const Options& options) {
   KernelReplayOptions replay;
   replay.metrics = options.gpu_metrics;
+  replay.at_once = static_cast<std::size_t>(options.replay_launches);
   replay.budget = options.instruction_budget;
   if (options.sample_window_s <= 0) replay.window_s = 0;
   return replay;
@@ -79,8 +85,28 @@ void Measuring::begin_with(void* context, std::int32_t device) noexcept {
 
 // CUPTI asks for a name of the code that it loads, and says it with every sample of that code.
 void Measuring::on_code(const void* image, std::size_t bytes, std::uint64_t* hash) {
-  const InCallback self;
-  *hash = self && self->sampling_ ? self->sampler_->code().keep(image, bytes) : gpu::CodeObjects::hash(image, bytes);
+  *hash = gpu::CodeObjects::identify(image, bytes);
+}
+
+// Before the driver begins a launch and after it has ended it, where samples of it may begin and end.
+void Measuring::sample_launch(cupti::Domain domain, std::uint32_t cbid, const void* data) noexcept {
+  const ApiCall* const call = data == nullptr ? nullptr : calls_.find(domain, cbid);
+  if (call == nullptr) return;
+  const auto& api = *static_cast<const cupti::CallbackData*>(data);
+  const bool ends = api.site == cupti::Site::kExit;
+  if (call->kind == LEADLINE_GPU_GRAPH_CREATE) {  // rare
+    const bool failed = api.return_value != nullptr && *static_cast<const std::int32_t*>(api.return_value) != 0;
+    const bool begin = call->name.find("BeginCapture") != std::string::npos;
+    const bool end = call->name.find("EndCapture") != std::string::npos;
+    if (ends && ((begin && !failed) || end)) sampler_->capture(begin);
+    return;
+  }
+  if (domain != cupti::Domain::kDriver || call->kind != LEADLINE_GPU_LAUNCH || api.context == nullptr) return;
+  if (ends) return sampler_->launch_ends(api.context);
+  const std::int8_t at = call->arguments.stream;
+  void* const stream =
+      at != ArgumentLayout::kNone && api.params != nullptr ? gpu::argument<void*>(api.params, at) : nullptr;
+  if (callbacks_.is_open()) sampler_->launch_begins(api.context, stream);
 }
 
 void Measuring::sample_window(bool open) {
@@ -109,6 +135,7 @@ void Measuring::settle_samples(std::int64_t until_ns) {
         });
   }
   if (!sampling_) return;
+  sampler_->code().write_kept();
   sampler_->samples().settle(until_ns, [this](const gpu::KernelRun& run, const std::string& mangled,
                                               const std::vector<leadline_activity_child>& instructions) {
     fold_.tell_instructions(run, mangled, instructions);

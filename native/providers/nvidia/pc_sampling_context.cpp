@@ -3,16 +3,10 @@
 #include <algorithm>
 #include <set>
 
+#include "providers/nvidia/call_trace.h"
 #include "providers/nvidia/sampling_refusal.h"
 
 namespace leadline::nvidia {
-namespace {
-
-constexpr std::size_t kHardwareBytes = 64 << 20;  // of the device's memory, for each context; CUPTI would take 512 MiB
-constexpr std::size_t kScratchBytes = 4 << 20;
-
-}  // namespace
-
 const char* kept_name(std::string&& name) {
   static std::mutex mutex;
   static auto& names = *new std::set<std::string>;
@@ -45,7 +39,7 @@ std::string PcSampler::refusal(cupti::Result result, const char* doing) const {
 
 bool PcSampler::configure(Context& context, std::string* why) {
   auto of = of_context(context.handle);
-  if (const cupti::Result result = call_.enable(&of); result != cupti::kSuccess) {
+  if (const cupti::Result result = traced("cuptiPCSamplingEnable", call_.enable, &of); result != cupti::kSuccess) {
     *why = refusal(result, "to begin");
     return false;
   }
@@ -66,17 +60,19 @@ bool PcSampler::configure(Context& context, std::string* why) {
   add(A::kMode).value.choice = static_cast<std::int32_t>(options_.mode);
   add(A::kStartStop).value.number = 1;
   add(A::kOutputFormat).value.choice = cupti::kOutputParsed;
-  add(A::kScratchBuffer).value.size = kScratchBytes;
+  if (options_.switches.scratch_bytes > 0) add(A::kScratchBuffer).value.size = options_.switches.scratch_bytes;
   add(A::kDataBuffer).value.buffer = context.leftover->empty();
   if (options_.period != 0) add(A::kPeriod).value.number = options_.period;
-  add(A::kHardwareBuffer).value.size = kHardwareBytes;  // the last: some releases refuse it on some devices
+  const bool sized = options_.switches.hardware_bytes > 0;
+  if (sized)
+    add(A::kHardwareBuffer).value.size = options_.switches.hardware_bytes;  // the last: some releases refuse it
   const auto apply = [&] {
     cupti::SamplingSettings all{sizeof(cupti::SamplingSettings), nullptr, context.handle, settings.size(),
                                 settings.data()};
-    return call_.configure(&all);
+    return traced("cuptiPCSamplingSetConfigurationAttribute", call_.configure, &all);
   };
   cupti::Result result = apply();
-  if (result != cupti::kSuccess && settings.back().status != cupti::kSuccess) {
+  if (result != cupti::kSuccess && sized && settings.back().status != cupti::kSuccess) {
     settings.pop_back();
     result = apply();
   }
@@ -88,7 +84,7 @@ bool PcSampler::configure(Context& context, std::string* why) {
   } else {
     *why = refusal(result, "the settings");
   }
-  call_.disable(&of);
+  traced("cuptiPCSamplingDisable", call_.disable, &of);
   context.on = false;
   return false;
 }
@@ -97,13 +93,15 @@ void PcSampler::learn_reasons(Context& context) {
   std::size_t count = 0;
   cupti::StallReasonCount how_many{sizeof(cupti::StallReasonCount), nullptr, context.handle, &count};
   constexpr std::size_t kMost = 1024;
-  if (call_.stall_reason_count(&how_many) != cupti::kSuccess || count == 0 || count > kMost) return;
+  if (traced("cuptiPCSamplingGetNumStallReasons", call_.stall_reason_count, &how_many) != cupti::kSuccess ||
+      count == 0 || count > kMost)
+    return;
   std::vector<std::uint32_t> indices(count);
   std::vector<char> texts(count * cupti::kStallNameSize);
   std::vector<char*> names(count);
   for (std::size_t i = 0; i < count; ++i) names[i] = &texts[i * cupti::kStallNameSize];
   cupti::StallReasons all{sizeof(cupti::StallReasons), nullptr, context.handle, count, indices.data(), names.data()};
-  if (call_.stall_reasons(&all) != cupti::kSuccess) return;
+  if (traced("cuptiPCSamplingGetStallReasons", call_.stall_reasons, &all) != cupti::kSuccess) return;
   for (std::size_t i = 0; i < count; ++i) {
     names[i][cupti::kStallNameSize - 1] = '\0';
     Context::Reason reason;

@@ -1,11 +1,13 @@
 // One context whose instructions are sampled: room for CUPTI's records, its reasons by name, its last windows.
 #pragma once
 
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -75,6 +77,9 @@ struct PcSampler::Context {
   std::mutex mutex;  // of everything below, and of CUPTI's calls for this context
   bool on = false;
   bool open = false;
+  std::atomic<std::uint64_t> asked{0};  // the last window that it had its samples of
+  std::uint32_t launches = 0;           // since it is open
+  std::thread::id opened_by;
   std::unordered_map<std::uint32_t, Reason> reasons;
   std::unique_ptr<Records> records;
   std::unique_ptr<Records> leftover;  // room for what CUPTI has when it is switched off
@@ -86,6 +91,8 @@ struct PcSampler::Context {
     windows.push_back({windows.empty() ? 0 : windows.back().number + 1, now_ns, now_ns});
     if (windows.size() > kWindowsKept) windows.pop_front();
     open = true;
+    launches = 0;
+    opened_by = std::this_thread::get_id();
   }
   void closes(std::int64_t now_ns) {
     windows.back().end_ns = now_ns;

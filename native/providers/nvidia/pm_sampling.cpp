@@ -5,6 +5,7 @@
 
 #include "base/ids.h"
 #include "gpu/measure.h"
+#include "providers/nvidia/call_trace.h"
 #include "providers/nvidia/counter_plan.h"
 #include "providers/nvidia/sampling_refusal.h"
 
@@ -42,7 +43,7 @@ PmSampler::PmSampler(const CuptiLibrary& library, PmSamplingOptions options)
       call_(library.counting()),
       windows_(options_.budget, options_.window_s, kFirstCostNs,
                {[this] { return seen_.load(std::memory_order_relaxed) != 0; }, [this] { open_window(); },
-                [this] { close_window(); }}) {}
+                [this] { close_window(); }, [this] { prepare(); }}) {}
 
 PmSampler::~PmSampler() = default;
 
@@ -125,7 +126,7 @@ bool PmSampler::set_up(Device& device, std::string* why) {
   if (!choose(device, image, why)) return false;
   auto enable = sized<cupti::PmEnable>();
   enable.device = available.device;
-  result = call_.enable(&enable);
+  result = traced("cuptiPmSamplingEnable", call_.enable, &enable);
   if (result != cupti::kSuccess) {
     *why = refusal(result, "to begin");
     return false;
@@ -141,7 +142,7 @@ bool PmSampler::set_up(Device& device, std::string* why) {
   const auto interval = static_cast<std::uint64_t>(options_.interval_ns);
   configure.interval = by_clocks ? interval * kClocksPerMicrosecond / 1000 : interval;
   configure.when_full = cupti::WhenFull::kKeepOldest;
-  result = call_.configure(&configure);
+  result = traced("cuptiPmSamplingSetConfig", call_.configure, &configure);
   if (result == cupti::kSuccess && make_image(device)) return true;
   *why = refusal(result, "the settings");
   return false;
@@ -161,15 +162,23 @@ bool PmSampler::make_image(Device& device) {
   return true;
 }
 
-void PmSampler::open_window() {
+// Takes a second on an H100: before windows, whose time and cost are those of reading.
+void PmSampler::prepare() {
   try {
     set_up_new_devices();
+  } catch (...) {
+    gpu::count_loss(LossKind::kInternalError, 1, "GPU metrics are not counted for lack of memory.");
+  }
+}
+
+void PmSampler::open_window() {
+  try {
     for (const auto& device : devices_) {
       auto of = sized<cupti::PmObject>();
       of.sampling = device->sampling;
-      device->opened_ns = leadline_monitor_now();
-      samples_.window_opens(device->index, device->opened_ns);
-      const cupti::Result result = call_.start(&of);
+      samples_.window_opens(device->index, leadline_monitor_now());
+      const cupti::Result result = traced("cuptiPmSamplingStart", call_.start, &of);
+      device->opened_ns = leadline_monitor_now();  // before that there is no reading
       device->open = result == cupti::kSuccess;
       if (device->open) continue;
       samples_.window_closes(device->index, device->opened_ns);
@@ -185,7 +194,7 @@ void PmSampler::close_window() {
     if (!std::exchange(device->open, false)) continue;
     auto of = sized<cupti::PmObject>();
     of.sampling = device->sampling;
-    call_.stop(&of);
+    traced("cuptiPmSamplingStop", call_.stop, &of);
     const std::int64_t closed_ns = leadline_monitor_now();
     try {
       read(*device, closed_ns);
@@ -207,15 +216,38 @@ void PmSampler::read(Device& device, std::int64_t closed_ns) {
     decode.sampling = device.sampling;
     decode.image = device.image.data();
     decode.bytes = device.image.size();
-    const cupti::Result result = call_.decode(&decode);
-    if (result == cupti::kOutOfMemory || decode.overflow != 0) {
+    const cupti::Result result = traced("cuptiPmSamplingDecodeData", call_.decode, &decode);
+    const bool full = result == cupti::kOutOfMemory || decode.overflow != 0;
+    {
       const std::lock_guard lock(mutex_);
-      ++said_.overflows;
+      ++said_.rounds;
+      said_.overflows += full ? 1 : 0;
+      said_.failed_rounds += result != cupti::kSuccess && !full ? 1 : 0;
+      said_.stopped = static_cast<std::int32_t>(decode.stopped);
+    }
+    if (full) {
       gpu::count_loss(LossKind::kCountersDropped, 1,
                       "The device's buffer of counters was full, so the end of a window is missing; read them less "
                       "often with LEADLINE_COUNTER_INTERVAL (microseconds).");
+    } else if (result != cupti::kSuccess) {
+      const std::string said = "CUPTI could not decode the readings of a window to its end (" +
+                               library_.describe(result) + "), so the rest of them is missing.";
+      gpu::count_loss(LossKind::kCountersDropped, 1, said.c_str());
     }
-    if (result != cupti::kSuccess || !take(device, batch) || decode.stopped != cupti::DecodeStop::kImageFull) break;
+    if (result != cupti::kSuccess) break;
+    const bool more = decode.stopped == cupti::DecodeStop::kImageFull;
+    if (!take(device, batch)) {
+      // It says that there is more and gives nothing: nobody knows how much is missing.
+      if (more) {
+        gpu::count_loss(LossKind::kCountersDropped, 1,
+                        "CUPTI gave no readings although it had said that a window had more.");
+      }
+      break;
+    }
+    if (!more) break;
+    if (round == kMostRounds - 1) {
+      gpu::count_loss(LossKind::kCountersDropped, 1, "A window had more readings than are taken of one.");
+    }
   }
   if (batch.intervals.empty()) return;
   align(device, batch, closed_ns);
@@ -262,13 +294,19 @@ void PmSampler::align(Device& device, gpu::CounterBatch& batch, std::int64_t clo
   }
 }
 
-void PmSampler::stop() { windows_.stop(); }
+bool PmSampler::stop() {
+  if (windows_.stop(answer_limit())) return true;
+  refuse(
+      "GPU metrics are not counted from here on because CUPTI did not answer in time; the program goes on "
+      "without them.");
+  return false;
+}
 
 void PmSampler::release() noexcept {
   for (const auto& device : devices_) {
     auto of = sized<cupti::PmObject>();
     of.sampling = device->sampling;
-    call_.disable(&of);
+    traced("cuptiPmSamplingDisable", call_.disable, &of);
     device->plan.release();
   }
   devices_.clear();

@@ -43,8 +43,9 @@ class PmSampler {
   bool begin();
   // In callbacks of CUPTI: the program has a context on it.
   void device_seen(std::int32_t device) noexcept;
-  // No window is opened any more, the last one is taken.
-  void stop();
+  // No window is opened any more, the last one is taken. False: a call into CUPTI has not come back, so this must not
+  // be destroyed.
+  bool stop();
   // Lets go of CUPTI's objects. After everything else is read: some releases end the whole of CUPTI with them.
   void release() noexcept;
 
@@ -55,6 +56,7 @@ class PmSampler {
  private:
   struct Device;
 
+  void prepare();
   void open_window();
   void close_window();
   void set_up_new_devices();

@@ -28,6 +28,7 @@ struct Provider {
   bool paused = false;          // the program asked for a rest
   bool awaiting = false;        // measuring begins when the program starts CUDA
   bool forked_after_cuda = false;
+  Measuring* hanging = nullptr;  // left alone because CUPTI did not answer; until it has, it is not asked again
   std::array<leadline_subscription, 3> stale{};  // of a parent, to be taken out of the monitor
 };
 
@@ -89,6 +90,12 @@ void begin(Provider& p, Moment moment) {
         "measured here; use the start method \"spawn\" or \"forkserver\".");
     return;
   }
+  if (p.hanging != nullptr && !p.hanging->is_back()) {
+    say(&p.status,
+        "GPU work is not measured because CUPTI has yet to answer an earlier call in this process; start the program "
+        "again.");
+    return;
+  }
   p.driver = Driver::find(&error);
   const bool usable = p.driver && (moment == Moment::kInsideCudaStart || p.driver->has_started(&error));
   if (!usable) {
@@ -144,7 +151,10 @@ void end(Provider& p) {
         "(`dmesg`, NVRM Xid) for the cause.");
   }
   // A thread that the system has stopped inside a callback may go on at any time: better a leak than a crash.
-  if (!p.measuring->left_alone()) static_cast<void>(p.measuring.release());
+  if (!p.measuring->left_alone()) {
+    Measuring* const kept = p.measuring.release();
+    if (kept->hangs()) p.hanging = kept;
+  }
   p.measuring.reset();
   p.status.measuring = false;
 }

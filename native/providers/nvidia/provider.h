@@ -24,6 +24,7 @@ struct Options : gpu::Options {               // instructions: "continuous" or "
   std::int64_t sample_period = 0;  // a sample every 2^period cycles; 0: what CUPTI chooses
   std::int64_t counter_interval_ns = 50'000;  // between two readings of hardware counters
   bool replay = false;                        // count them kernel by kernel, each run as often as it takes
+  std::int64_t replay_launches = 32;          // in one stretch
 };
 
 struct Status {
@@ -40,7 +41,10 @@ struct InstructionDetails : gpu::InstructionDetails {
 
 struct CounterDetails : gpu::CounterDetails {
   std::uint64_t overflows = 0;
-  bool aligned = false;  // CUPTI's times of readings are of another clock; they were laid into their window
+  std::uint64_t rounds = 0;         // of decoding
+  std::uint64_t failed_rounds = 0;  // that CUPTI could not decode
+  std::int32_t stopped = -1;        // why the last one ended: 0 other, 1 image full, 2 end of what there was
+  bool aligned = false;             // CUPTI's times of readings are of another clock; they were laid into their window
 };
 
 struct ReplayDetails {

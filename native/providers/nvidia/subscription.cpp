@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "providers/nvidia/call_trace.h"
+
 namespace leadline::nvidia {
 namespace {
 
@@ -118,7 +120,7 @@ cupti::Result Subscription::enable(cupti::Kind kind) const noexcept {
 }
 
 bool Subscription::start_activity(cupti::BufferRequested requested, cupti::BufferCompleted completed, bool whole_graphs,
-                                  bool samples) {
+                                  std::optional<SampledRecords> sampled) {
   const CuptiFunctions& call = library_.call();
   plain_requested = requested;
   plain_completed = completed;
@@ -126,13 +128,16 @@ bool Subscription::start_activity(cupti::BufferRequested requested, cupti::Buffe
                              ? call.register_callbacks_v2(subscriber_, requested_v2, completed_v2)
                              : call.register_callbacks(requested, completed);
   // With both on, launches of two programs on an H100 (CUPTI 13.0) did not return; Triton's Proton avoids it likewise.
-  const cupti::Kind kernels = samples ? cupti::Kind::kKernel : cupti::Kind::kConcurrentKernel;
-  if (result == cupti::kSuccess) result = enable(kernels);
+  const cupti::Kind kernels = sampled ? cupti::Kind::kKernel : cupti::Kind::kConcurrentKernel;
+  const bool none = sampled == SampledRecords::kNone;
+  if (result == cupti::kSuccess && !none) result = enable(kernels);
   if (result != cupti::kSuccess) {
     message_ = refusal(result);
     return false;
   }
+  if (none) return true;
   enabled_.push_back(kernels);
+  if (sampled == SampledRecords::kKernels) return true;
   constexpr std::array<KindName, 5> wanted{{{cupti::Kind::kMemcpy, "copies"},
                                             {cupti::Kind::kMemcpyPeer, "copies between devices"},
                                             {cupti::Kind::kMemset, "sets"},
@@ -200,7 +205,7 @@ void Subscription::forget() noexcept {
 }
 
 cupti::Result Subscription::flush(bool forced) const noexcept {
-  return library_.call().flush_all(forced ? cupti::kFlushForced : 0);
+  return traced("cuptiActivityFlushAll", library_.call().flush_all, forced ? cupti::kFlushForced : 0u);
 }
 
 cupti::Result Subscription::next_record(std::uint8_t* buffer, std::size_t bytes,

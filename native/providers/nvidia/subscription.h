@@ -2,11 +2,13 @@
 // name where neither is possible. Knows which calls belong to which kind of subscription; nobody else does.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "providers/nvidia/api_names.h"
 #include "providers/nvidia/cupti_library.h"
+#include "providers/nvidia/pc_switches.h"
 
 namespace leadline::nvidia {
 
@@ -20,9 +22,10 @@ class Subscription {
   // False with one sentence in message(), and holder() where CUPTI told it. `want_shared`: try that first.
   bool open(bool want_shared, cupti::CallbackFunction callback, void* user);
   // Activity buffers and record kinds. Kinds this library or device refuses are left out and named in missing_kinds().
-  // `samples`: instructions will be sampled, with which records of kernels that overlap do not go together.
+  // `sampled`: instructions will be sampled, with which records of kernels that overlap do not go together, and others
+  // may not.
   bool start_activity(cupti::BufferRequested requested, cupti::BufferCompleted completed, bool whole_graphs,
-                      bool samples);
+                      std::optional<SampledRecords> sampled);
   // Followed calls, contexts, modules, graphs.
   void enable_callbacks();
   void disable_callbacks();

@@ -71,6 +71,7 @@ ApiScope::ApiScope(cupti::Domain domain, std::uint32_t cbid, const char* name, c
                    const FakeKernel* kernel)
     : domain_(domain), cbid_(cbid) {
   FakeGpu& gpu = FakeGpu::instance();
+  if (api_depth == 0) ++gpu.calls_of_program;
   if (api_depth++ == 0 || gpu.inner_ids_differ) api_correlation = gpu.next_correlation_.fetch_add(1);
   data_.function_name = name;
   data_.params = params;
@@ -85,7 +86,7 @@ ApiScope::ApiScope(cupti::Domain domain, std::uint32_t cbid, const char* name, c
 ApiScope::~ApiScope() {
   FakeGpu::instance().tick(1000);
   tell(cupti::Site::kExit);
-  --api_depth;
+  if (--api_depth == 0) --FakeGpu::instance().calls_of_program;
 }
 
 void ApiScope::tell(cupti::Site site) {

@@ -135,6 +135,7 @@ cupti::Result cuptiActivityEnable_v2(cupti::Subscriber, cupti::Kind kind, void*)
 cupti::Result cuptiActivityDisable(cupti::Kind kind) { return disable_kind(kind); }
 cupti::Result cuptiActivityDisable_v2(cupti::Subscriber, cupti::Kind kind, void*) { return disable_kind(kind); }
 cupti::Result cuptiActivityFlushAll(std::uint32_t flag) {
+  fake_gpu()->called("cuptiActivityFlushAll");
   checked();
   fake_gpu()->flush(flag != 0);
   return cupti::kSuccess;

@@ -90,6 +90,7 @@ cupti::Result cuptiProfilerHostGetNumOfPasses(cupti::HostPasses* p) {
   return cupti::kSuccess;
 }
 cupti::Result cuptiPmSamplingEnable(cupti::PmEnable* p) {
+  fake_gpu()->called("cuptiPmSamplingEnable");
   if (wrong(p)) return cupti::kInvalidParameter;
   if (counting().enable_result != cupti::kSuccess) return counting().enable_result;
   p->sampling = new cupti::PmSamplingObject;
@@ -125,6 +126,7 @@ cupti::Result cuptiPmSamplingCounterDataImageInitialize(cupti::PmImage* p) {
   return cupti::kSuccess;
 }
 cupti::Result cuptiPmSamplingStart(cupti::PmObject* p) {
+  fake_gpu()->called("cuptiPmSamplingStart");
   const std::lock_guard lock(fake_gpu()->mutex);
   if (counting().start_result != cupti::kSuccess) return counting().start_result;
   if (wrong(p) || !p->sampling->state.on || p->sampling->state.open) return cupti::kInvalidOperation;
@@ -133,6 +135,7 @@ cupti::Result cuptiPmSamplingStart(cupti::PmObject* p) {
   return cupti::kSuccess;
 }
 cupti::Result cuptiPmSamplingStop(cupti::PmObject* p) {
+  fake_gpu()->called("cuptiPmSamplingStop");
   const std::lock_guard lock(fake_gpu()->mutex);
   if (wrong(p) || !p->sampling->state.open) return cupti::kInvalidOperation;
   p->sampling->state.open = false;
@@ -140,6 +143,7 @@ cupti::Result cuptiPmSamplingStop(cupti::PmObject* p) {
   return cupti::kSuccess;
 }
 cupti::Result cuptiPmSamplingDecodeData(cupti::PmDecode* p) {
+  fake_gpu()->called("cuptiPmSamplingDecodeData");
   const std::lock_guard lock(fake_gpu()->mutex);
   if (p->size != cupti::kPmDecodeBytes) return cupti::kInvalidParameter;
   FakeCounting::OfDevice& state = p->sampling->state;
@@ -194,6 +198,7 @@ cupti::Result cuptiProfilerGetCounterAvailability(cupti::ContextAvailability* p)
   return cupti::kSuccess;
 }
 cupti::Result cuptiRangeProfilerEnable(cupti::RangeEnable* p) {
+  fake_gpu()->called("cuptiRangeProfilerEnable");
   const std::lock_guard lock(fake_gpu()->mutex);
   if (wrong(p)) return cupti::kInvalidParameter;
   if (counting().range_result != cupti::kSuccess) return counting().range_result;
@@ -233,6 +238,7 @@ cupti::Result cuptiRangeProfilerSetConfig(cupti::RangeConfigure* p) {
   return cupti::kSuccess;
 }
 cupti::Result cuptiRangeProfilerStart(cupti::RangeObject* p) {
+  fake_gpu()->called("cuptiRangeProfilerStart");
   const std::lock_guard lock(fake_gpu()->mutex);
   if (counting().start_result != cupti::kSuccess) return counting().start_result;
   FakeCounting::Ranges& of = counting().contexts.at(p->profiler);
@@ -241,6 +247,7 @@ cupti::Result cuptiRangeProfilerStart(cupti::RangeObject* p) {
   return cupti::kSuccess;
 }
 cupti::Result cuptiRangeProfilerStop(cupti::RangeStop* p) {
+  fake_gpu()->called("cuptiRangeProfilerStop");
   const std::lock_guard lock(fake_gpu()->mutex);
   FakeCounting::Ranges& of = counting().contexts.at(p->profiler);
   if (p->size != cupti::kRangeStopBytes || !of.open) return cupti::kInvalidOperation;

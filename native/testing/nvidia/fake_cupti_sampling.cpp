@@ -20,6 +20,15 @@ FakeSampling::OfContext* of(void* context) {
   return nullptr;
 }
 
+void called(const char* name) {
+  FakeGpu& gpu = *fake_gpu();
+  if (!ApiScope::inside() && gpu.calls_of_program.load() > 0) {
+    const std::lock_guard lock(gpu.mutex);
+    ++gpu.sampling.calls_beside;
+  }
+  gpu.called(name);
+}
+
 bool new_records() { return fake_gpu()->cupti_version >= cupti::kVersion12_4; }
 
 }  // namespace
@@ -27,6 +36,7 @@ bool new_records() { return fake_gpu()->cupti_version >= cupti::kVersion12_4; }
 extern "C" {
 
 cupti::Result cuptiPCSamplingEnable(cupti::SamplingOfContext* p) {
+  called("cuptiPCSamplingEnable");
   const std::lock_guard lock(fake_gpu()->mutex);
   FakeSampling& s = fake_gpu()->sampling;
   if (p->size != sizeof *p) return cupti::kInvalidParameter;
@@ -35,11 +45,13 @@ cupti::Result cuptiPCSamplingEnable(cupti::SamplingOfContext* p) {
   return cupti::kSuccess;
 }
 cupti::Result cuptiPCSamplingDisable(cupti::SamplingOfContext* p) {
+  called("cuptiPCSamplingDisable");
   const std::lock_guard lock(fake_gpu()->mutex);
   if (FakeSampling::OfContext* c = of(p->context)) c->on = c->open = false;
   return cupti::kSuccess;
 }
 cupti::Result cuptiPCSamplingStart(cupti::SamplingOfContext* p) {
+  called("cuptiPCSamplingStart");
   const std::lock_guard lock(fake_gpu()->mutex);
   FakeSampling::OfContext* c = of(p->context);
   if (c == nullptr || c->open) return cupti::kInvalidOperation;
@@ -50,10 +62,12 @@ cupti::Result cuptiPCSamplingStart(cupti::SamplingOfContext* p) {
   return cupti::kSuccess;
 }
 cupti::Result cuptiPCSamplingStop(cupti::SamplingOfContext* p) {
+  called("cuptiPCSamplingStop");
   const std::lock_guard lock(fake_gpu()->mutex);
   FakeSampling::OfContext* c = of(p->context);
   if (c == nullptr || !c->open) return cupti::kInvalidOperation;
   c->open = false;
+  ++fake_gpu()->sampling.stops;
   return cupti::kSuccess;
 }
 cupti::Result cuptiPCSamplingSetConfigurationAttribute(cupti::SamplingSettings* p) {
@@ -89,6 +103,7 @@ cupti::Result cuptiPCSamplingGetStallReasons(cupti::StallReasons* p) {
   return cupti::kSuccess;
 }
 cupti::Result cuptiPCSamplingGetData(cupti::SamplingGetData* p) {
+  called("cuptiPCSamplingGetData");
   const std::lock_guard lock(fake_gpu()->mutex);
   FakeSampling& s = fake_gpu()->sampling;
   FakeSampling::OfContext* c = of(p->context);

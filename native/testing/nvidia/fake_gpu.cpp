@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <thread>
 #include <utility>
 
 namespace leadline::testing {
@@ -36,6 +37,26 @@ std::int64_t FakeGpu::tick(std::int64_t ns) {
   const std::int64_t real = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec - kCuptiEpoch;
   now_ns.store(real, std::memory_order_relaxed);
   return real;
+}
+
+void FakeGpu::called(const char* name) {
+  std::unique_lock lock(mutex);
+  if (const auto cost = costs.find(name); cost != costs.end()) {
+    const auto takes = cost->second;
+    lock.unlock();
+    std::this_thread::sleep_for(takes);
+    lock.lock();
+  }
+  if (unanswered != name) return;
+  ++waiting_calls;
+  answered_.wait(lock, [&] { return unanswered != name; });
+  --waiting_calls;
+}
+
+void FakeGpu::answer() {
+  const std::lock_guard lock(mutex);
+  unanswered.clear();
+  answered_.notify_all();
 }
 
 cuda::Result FakeGpu::start() {
@@ -346,6 +367,8 @@ void FakeGpu::reset() {
   holder_shares = false;
   subscribe_result = activity_result = cupti::kSuccess;
   subscribed_when_counting_ended = false;
+  costs.clear();
+  unanswered.clear();
   inner_ids_differ = false;
   real_clock = waits_asleep = false;
   waiting_ran_ns = 0;

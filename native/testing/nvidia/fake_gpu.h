@@ -6,6 +6,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -103,6 +105,13 @@ class FakeGpu {
   FakeSampling sampling;
   FakeCounting counting;
   bool subscribed_when_counting_ended = false;
+  // What a test sets: calls into CUPTI that take real time, and one that does not come back until answer() is called.
+  std::map<std::string, std::chrono::milliseconds> costs;
+  std::string unanswered;
+  void called(const char* name);
+  void answer();
+  std::atomic<std::uint64_t> waiting_calls{0};    // that have not come back
+  std::atomic<std::int32_t> calls_of_program{0};  // that are under way
 
   // The clock: CUPTI's time is this plus kCuptiEpoch.
   static constexpr std::int64_t kCuptiEpoch = 1'700'000'000'000'000'000;
@@ -188,6 +197,7 @@ class FakeGpu {
   void append(const void* record, std::size_t known_bytes, cupti::Kind kind);
   void graph_event(cupti::Resource which, FakeGraph* graph, FakeGraphNode* node, FakeGraphNode* original, void* exec);
 
+  std::condition_variable_any answered_;
   std::vector<std::shared_ptr<void>> kept_;
   std::vector<FakeContext*> contexts_;
   std::map<std::pair<std::int32_t, std::uint32_t>, FakeStream*> streams_;

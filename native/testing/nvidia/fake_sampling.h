@@ -56,6 +56,8 @@ struct FakeSampling {
   std::deque<std::string> names;
   std::uint64_t starts = 0;
   std::uint64_t calls_while_off = 0;
+  std::uint64_t calls_beside = 0;  // by threads of a tool while the program is inside the driver, which hung on an H100
+  std::uint64_t stops = 0;
 
   bool open(void* context) const {
     const auto found = contexts.find(context);

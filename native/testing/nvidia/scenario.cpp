@@ -120,6 +120,8 @@ bool configure(FakeGpu& gpu, nvidia::Options& options, const ScenarioLine& line)
     options.counter_interval_ns = number();
   else if (verb == "replay-kernels")
     options.replay = true;
+  else if (verb == "replay-launches")
+    options.replay_launches = number();
   else if (verb == "refuse-ranges")
     gpu.counting.range_result = static_cast<cupti::Result>(number());
   else if (verb == "passes-missing")
