@@ -55,6 +55,7 @@ std::uint64_t launch_until(Fakes& fakes, const Enough& enough, const char* name 
   std::uint64_t launches = 0;
   while (!enough() && steady_clock::now() < until) {
     fakes.launch(&kernel, {1, 1, 1}, {32, 1, 1}, nullptr, 0, fakes.gpu().stream(7));
+    fakes.device_synchronize();  // or the fake would hand over records of times to come
     ++launches;
   }
   return launches;
@@ -202,7 +203,7 @@ TEST_CASE("setting up counters takes none of a window's time, and costs the budg
   CHECK(told.windows.windows >= 2);
   CHECK(told.windows.spent_ns < 200'000'000);
   CHECK(told.samples.readings > 10);
-  CHECK(told.samples.no_record < told.samples.readings);
+  CHECK(told.samples.no_record < told.samples.readings / 2);
   CHECK(told.failed_rounds == 0);
 }
 
