@@ -1,4 +1,5 @@
 #include "providers/nvidia/callbacks.h"
+#include "providers/nvidia/pc_sampling.h"
 
 #include "base/ids.h"
 #include "gpu/measure.h"
@@ -101,8 +102,15 @@ void Callbacks::enter(const ApiCall& call, const cupti::CallbackData& data) noex
     }
   }
   const bool is_nothing = moves && at.bytes != ArgumentLayout::kNone && data.params && api.bytes == 0;
-  calls_.begin(
-      api, call.makes_work && !is_nothing && (copies_expected_ || !moves));  // no record comes of a copy of no bytes
+  const bool expected = moves ? copies_expected_ && !is_nothing : kernels_expected_;
+  calls_.begin(api, call.makes_work && expected);  // no record comes of a copy of no bytes
+  if (tells_launches_ && call.kind == LEADLINE_GPU_LAUNCH) {
+    gpu::KernelRun run;
+    run.context = calls_.open_call().place;
+    run.stream = stream_of(call, data);
+    run.correlation = run.call = data.correlation_id;
+    PcSampler::launching(run, data.symbol_name);
+  }
   if (replay_ != nullptr && replay_->is_busy() &&
       (call.kind == LEADLINE_GPU_LAUNCH || call.kind == LEADLINE_GPU_GRAPH_LAUNCH)) {
     const bool graph = call.kind == LEADLINE_GPU_GRAPH_LAUNCH;

@@ -30,6 +30,8 @@ class Callbacks {
   void set_time_waits(bool on) noexcept { calls_.set_time_waits(on); }
   // Only kernels give records.
   void expect_no_copies() noexcept { copies_expected_ = false; }
+  // Nothing gives records.
+  void expect_no_kernels() noexcept { kernels_expected_ = false; }
   void set_recorder(gpu::Recorder* recorder) noexcept { calls_.set_recorder(recorder); }
   void close() noexcept { calls_.close(); }
   void open() noexcept { calls_.open(); }
@@ -38,6 +40,8 @@ class Callbacks {
   bool is_open() const noexcept { return calls_.is_open(); }
   // Told of every outermost launch; set before callbacks are enabled, null: nobody.
   void set_replay(KernelReplay* replay) noexcept { replay_ = replay; }
+  // Instructions of single launches are sampled; set before callbacks are enabled.
+  void tell_launches() noexcept { tells_launches_ = true; }
   std::uint64_t calls() const noexcept { return calls_.count(); }
   bool graphs_seen() const noexcept { return graphs_seen_.load(std::memory_order_relaxed); }
 
@@ -58,6 +62,8 @@ class Callbacks {
   gpu::LaunchTables& tables_;
   gpu::ApiCalls calls_;
   KernelReplay* replay_ = nullptr;
+  bool tells_launches_ = false;
+  bool kernels_expected_ = true;
   bool copies_expected_ = true;  // this and the one before are set before callbacks are enabled
   std::atomic<bool> graphs_seen_{false};
 };

@@ -71,7 +71,7 @@ bool Measuring::start(std::string* message, std::string* holder, bool inside_cud
   InCallback::use(this);
   sampling_ = sampler_ && sampler_->begin();
   const SampledRecords beside = sampling_ ? sampler_->records() : SampledRecords::kNone;
-  if (!subscription_.start_activity(on_requested, on_completed, options_.whole_graphs,
+  if (!subscription_.start_activity(on_requested, on_completed, options_.whole_graphs, options_.wait_records,
                                     sampling_ ? std::optional(beside) : std::nullopt)) {
     sampling_ = false;
     *message = subscription_.message();
@@ -80,7 +80,9 @@ bool Measuring::start(std::string* message, std::string* holder, bool inside_cud
     return false;
   }
   callbacks_.set_time_waits(!subscription_.has_waits());
+  if (sampling_) callbacks_.tell_launches();
   if (sampling_ && beside != SampledRecords::kAll) callbacks_.expect_no_copies();
+  if (sampling_ && beside == SampledRecords::kNone) callbacks_.expect_no_kernels();
   if (!options_.recording.empty()) {
     recorder_ = gpu::Recorder::create(options_.recording, "CUPTI " + cupti_version_name(version_), message);
     if (recorder_) {
@@ -397,9 +399,12 @@ void Measuring::stop() {
   describe_devices();
   if (sampling_ && sampler_->records() != SampledRecords::kAll && sampler_->details().message.empty()) {
     gpu::count_loss(LossKind::kProviderUnavailable, 1,
-                    "Copies and sets of memory on the device are not measured in a run that samples instructions, "
-                    "since CUPTI keeps records of kernels only beside samples; run once without --instructions for "
-                    "them.");
+                    sampler_->records() == SampledRecords::kNone
+                        ? "Kernels, copies and sets of memory have no times in a run that samples instructions, since "
+                          "CUPTI gives no samples beside records of kernels; run once without --instructions for them."
+                        : "Copies and sets of memory on the device are not measured in a run that samples "
+                          "instructions, since CUPTI keeps records of kernels only beside samples; run once without "
+                          "--instructions for them.");
   }
   const std::uint64_t outstanding = tables_.launches.outstanding();
   gpu::count_loss(LossKind::kGpuWorkUnfinished, outstanding > dropped_ ? outstanding - dropped_ : 0,

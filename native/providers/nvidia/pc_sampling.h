@@ -73,6 +73,8 @@ class PcSampler {
   void context_destroyed(void* context) noexcept;
   void code_unloading(void* context) noexcept;
 
+  // At the begin of the outermost call that launches: where it stands. Until the thread's next launch.
+  static void launching(const gpu::KernelRun& run, const char* mangled) noexcept;
   SampledRecords records() const noexcept { return options_.switches.records; }
   bool names_code() const noexcept { return options_.switches.names_code; }
   gpu::SamplingWindows& windows() noexcept { return windows_; }
@@ -96,6 +98,7 @@ class PcSampler {
   bool ask(Calls calls);
   bool start(Context& context);
   void finish(Context& context);
+  void know_launch(const Context& context);
   void roll(Context& context);
   void forget_if_all_had_it() noexcept;
   bool configure(Context& context, std::string* why);

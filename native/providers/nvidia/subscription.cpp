@@ -120,7 +120,7 @@ cupti::Result Subscription::enable(cupti::Kind kind) const noexcept {
 }
 
 bool Subscription::start_activity(cupti::BufferRequested requested, cupti::BufferCompleted completed, bool whole_graphs,
-                                  std::optional<SampledRecords> sampled) {
+                                  bool waits, std::optional<SampledRecords> sampled) {
   const CuptiFunctions& call = library_.call();
   plain_requested = requested;
   plain_completed = completed;
@@ -151,7 +151,9 @@ bool Subscription::start_activity(cupti::BufferRequested requested, cupti::Buffe
       missing_kinds_ += (missing_kinds_.empty() ? "" : ", ") + std::string(wanted_kind.name);
     }
   };
-  for (const KindName& kind : wanted) try_enable(kind);
+  for (const KindName& kind : wanted) {
+    if (waits || kind.kind != cupti::Kind::kSynchronization) try_enable(kind);
+  }
   // With this kind on, CUPTI reports a replayed graph as one record and its kernels not at all.
   if (whole_graphs) try_enable({cupti::Kind::kGraphTrace, "graphs"});
   return true;

@@ -24,7 +24,7 @@ class Subscription {
   // Activity buffers and record kinds. Kinds this library or device refuses are left out and named in missing_kinds().
   // `sampled`: instructions will be sampled, with which records of kernels that overlap do not go together, and others
   // may not.
-  bool start_activity(cupti::BufferRequested requested, cupti::BufferCompleted completed, bool whole_graphs,
+  bool start_activity(cupti::BufferRequested requested, cupti::BufferCompleted completed, bool whole_graphs, bool waits,
                       std::optional<SampledRecords> sampled);
   // Followed calls, contexts, modules, graphs.
   void enable_callbacks();

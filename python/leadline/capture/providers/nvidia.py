@@ -173,7 +173,12 @@ def create(native: Native, options: Options, changed: Callable[[], None]) -> Nvi
 
 
 def _attach_options(options: Options) -> dict[str, Any]:
-    asked = {"cupti_candidates": list(cupti_candidates()), "recording": os.environ.get(RECORDING_VARIABLE, "")}
+    asked: dict[str, Any] = {
+        "cupti_candidates": list(cupti_candidates()),
+        "recording": os.environ.get(RECORDING_VARIABLE, ""),
+        # They cost more than all else together (bench/results/gpu_launch_cost.md); a window draws its edges from them.
+        "wait_records": options.trace is not None,
+    }
     if options.gpu_metrics:
         asked |= _counting_options(options)
     return {**asked, **_sampling_options(options)} if options.instructions else asked
