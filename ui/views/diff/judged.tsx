@@ -70,10 +70,18 @@ function Changes({ found }: { found: Comparison }) {
       value: delta,
       cell: (row) => `${delta(row) > 0 ? "+" : ""}${inUnit(delta(row), "ns")}`,
     },
-    { title: "Of a step", value: (row) => Math.abs(delta(row)) / total, cell: (row) => share(Math.abs(delta(row)), total) },
+    {
+      title: "Of a step",
+      value: (row) => Math.abs(delta(row)) / total,
+      cell: (row) => share(Math.abs(delta(row)), total),
+    },
     { title: "Before", value: (row) => row.time.a, cell: (row) => inUnit(row.time.a, "ns") },
     { title: "After", value: (row) => row.time.b, cell: (row) => inUnit(row.time.b, "ns") },
-    { title: "Calls before", value: (row) => row.calls[0], cell: (row) => number(Math.round(row.calls[0] * 100) / 100) },
+    {
+      title: "Calls before",
+      value: (row) => row.calls[0],
+      cell: (row) => number(Math.round(row.calls[0] * 100) / 100),
+    },
     { title: "Calls after", value: (row) => row.calls[1], cell: (row) => number(Math.round(row.calls[1] * 100) / 100) },
     {
       title: "Verdict",

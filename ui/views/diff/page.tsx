@@ -95,7 +95,9 @@ function Shown({ diff, shown, ask }: ShownProps) {
   const [a, b] = [diff.before, diff.after].map((one) => one.metrics.values(metric).whole);
   const colouring = useMemo(() => redBlue((node) => sums(node.rows, a, b)), [a, b]);
   const perStep = diff.perStep && metric !== "peak_live_bytes";
-  const per = perStep ? `per step (${number(diff.steps[0])} and ${number(diff.steps[1])} steps), set-up included` : "of the whole run";
+  const per = perStep
+    ? `per step (${number(diff.steps[0])} and ${number(diff.steps[1])} steps), set-up included`
+    : "of the whole run";
   const rows = useMemo(() => (judged ? [] : changes(diff, metric)), [judged, diff, metric]);
   if (!diff.metrics.length) return <Nothing>The two profiles have no measurement in common.</Nothing>;
   return (
