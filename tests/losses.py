@@ -10,12 +10,15 @@ from leadline.schema import LossKind
 
 
 def lost(profile: Profile) -> list[Loss]:
-    """Without what a CUDA build of PyTorch is told where there is no GPU: that no GPU work was measured."""
+    """Without what a CUDA build of PyTorch is told where there is no GPU: that no GPU work was measured; and without
+    CPU time of threads that lived too short for a sample, which CPU samples count in every run."""
     told = "no GPU work was measured"
     return [
         loss
         for loss in profile.losses
-        if loss.count > 0 and not (loss.kind == LossKind.PROVIDER_UNAVAILABLE and told in loss.detail)
+        if loss.count > 0
+        and loss.kind != LossKind.SAMPLES_MISSING
+        and not (loss.kind == LossKind.PROVIDER_UNAVAILABLE and told in loss.detail)
     ]
 
 

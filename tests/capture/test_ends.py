@@ -201,18 +201,14 @@ REGIONS = """
 """
 
 
-def test_no_room_at_the_end(place) -> None:
-    """A limit on file sizes stands for a full disk: the program runs on, and the end says what was lost."""
+def test_a_limit_on_file_sizes_is_said_at_the_start(place) -> None:
+    """A program of hours must not run for a profile that could not be written."""
     place.write_work("script.py", REGIONS)
     result = place.run("sh", "-c", f"ulimit -f 40; {sys.executable} -m leadline.cli.main run -q script.py")
-    assert (result.returncode, result.stdout) == (0, b"ran\n")
+    assert (result.returncode, result.stdout) == (2, b"")
     error = result.stderr.decode()
-    assert error.startswith("leadline: The end of a process is missing. ")
-    assert "File too large" in error
+    assert error.startswith("leadline: Cannot write ") and error.endswith("raise the limit (ulimit -f).\n")
     assert error.count("\n") == 1
-    losses = place.open("script.leadline").losses
-    assert [loss.kind.name for loss in losses] == ["PROCESS_INCOMPLETE"]
-    assert "File too large" in losses[0].detail
 
 
 def test_a_part_directory_that_somebody_removed(place) -> None:

@@ -151,7 +151,7 @@ def test_operators_of_torch_have_native_callers_and_lose_nothing(sample) -> None
     assert "at::native::linear" in between and not any("RecordFunction" in name for name in between), names
     kinds = [node.kind for node in inner.path()]
     assert kinds[names.index("aten::linear") - 1] == "native"  # Python called it through its binding
-    assert seen.losses() == {}
+    assert seen.losses().keys() <= {"samples_missing"}  # CPU time of threads that lived too short for a sample
 
 
 def test_what_autograd_calls_in_python_stands_below_the_native_frames_that_called_it(sample) -> None:
@@ -194,7 +194,7 @@ def test_what_autograd_calls_in_python_stands_below_the_native_frames_that_calle
     assert "torch::autograd::PyFunctionTensorPreHook::operator()" in between, hook
     wrapper = next(at for at, name in enumerate(engine) if name.startswith("autograd::engine::evaluate_function"))
     assert "torch::autograd::Engine::thread_main" in engine[:wrapper], engine
-    assert seen.losses() == {}
+    assert seen.losses().keys() <= {"samples_missing"}  # CPU time of threads that lived too short for a sample
 
 
 def test_a_call_path_that_is_asked_for_in_c_has_native_frames(sample, place) -> None:

@@ -106,7 +106,7 @@ def test_a_file_that_is_no_plan_is_a_sentence(tmp_path: Path, capsys: pytest.Cap
     assert main(["uvm", "apply", str(file), "x.py"]) == 2
     assert "is no plan for managed memory" in capsys.readouterr().err
     assert main(["uvm", "plan", "x.npz", "-o", str(tmp_path / "none" / "p.json")]) == 2
-    assert "There is no folder for" in capsys.readouterr().err
+    assert "there is no folder" in capsys.readouterr().err
     with pytest.raises(ToolError, match="There is no file"):
         ManagedPlan.read(tmp_path / "none")
 

@@ -219,8 +219,20 @@ void sample(SampledThread& thread, const void* context, int64_t least_ns) noexce
   thread.handlers_ns.fetch_add(took_ns, std::memory_order_relaxed);
 }
 
+// A signal that somebody sent and nobody handles but us: the program dies of it when this handler has returned, as it
+// would have unmeasured.
+bool dies_of(int signal, const siginfo_t& info) noexcept {
+  if (info.si_code != SI_USER && info.si_code != SI_QUEUE && info.si_code != SI_TKILL) return false;
+  struct sigaction unhandled {};
+  unhandled.sa_handler = SIG_DFL;
+  sigaction(signal, &unhandled, nullptr);
+  syscall(SYS_tgkill, getpid(), own_tid(), signal);
+  return true;
+}
+
 // Where a task clock interrupts the thread too, for what it did in the kernel, which that clock does not see.
-void on_timer(int, siginfo_t* info, void* context) {
+void on_timer(int signal, siginfo_t* info, void* context) {
+  if (dies_of(signal, *info)) return;
   SampledThread* const thread = info->si_code == SI_TIMER ? ours(info->si_value.sival_ptr) : nullptr;
   if (thread == nullptr) return;  // somebody else's, who has no handler
   const int saved_errno = errno;
@@ -231,7 +243,8 @@ void on_timer(int, siginfo_t* info, void* context) {
   errno = saved_errno;
 }
 
-void on_task_clock(int, siginfo_t* info, void* context) {
+void on_task_clock(int signal, siginfo_t* info, void* context) {
+  if (dies_of(signal, *info)) return;
   if (info->si_code <= 0) return;  // not from a file
   const int saved_errno = errno;
   SampledThread* const thread = of_this_thread();

@@ -53,6 +53,8 @@ if count.value:
     from leadline.capture.providers.nvidia_files import cupti_candidates
     options = {"cupti_candidates": list(cupti_candidates())}
     if "samples" in sys.argv:
+        import os
+        os.environ.setdefault("LEADLINE_PC_PLACE", "created")  # nothing is launched here
         options.update(instructions="continuous", sample_window_s=0.0)
     if "metrics" in sys.argv:
         from leadline.capture.config import GPU_METRICS, REPLAYED_METRICS
