@@ -16,7 +16,7 @@ from leadline.analysis.scopes import Scopes
 from leadline.profiles import Profile, Tree
 from leadline.schema import FrameKind
 from leadline.steps import NoSteps, Steps
-from leadline.steps.model import COUNTED, MODULE_CALLS, PROGRAM_CALLS
+from leadline.steps.model import COUNTED, LAUNCHES, MODULE_CALLS, PROGRAM_CALLS
 from leadline.steps.of_events import WARM
 from leadline.steps.of_profile import steps_of
 from leadline.steps.of_tree import without_first_calls
@@ -52,7 +52,7 @@ def find_loop(profile: Profile, scopes: Scopes) -> Loop | None:
     anchors = np.array(found.main.marks or _thread(profile, found), np.int64)
     setup = is_setup(tree)
     around = anchors
-    if found.rests_on not in (MODULE_CALLS, PROGRAM_CALLS):
+    if found.rests_on not in (MODULE_CALLS, PROGRAM_CALLS, LAUNCHES):
         forward = np.flatnonzero(tree.frame_rows(FrameKind.PHASE, "forward")[tree.frame_of])
         around = _with_forward(tree, scopes, anchors, forward, counts, steps)
     root = _function(tree, _common(tree, around), np.where(setup, 0, counts), steps)
@@ -66,9 +66,12 @@ def find_loop(profile: Profile, scopes: Scopes) -> Loop | None:
     trimmed = without_first_calls(measured.sum, measured.count, measured.max, **accident)
     time = np.where(inside, trimmed, 0)
     work = float(time.sum()) / steps
+    least = work
+    if found.rests_on == LAUNCHES:  # of the CPU's part little is known; no step is shorter than its kernels
+        least = max(work, float(np.where(inside, tree.exclusive("gpu_time").sum, 0).sum()) / steps)
     # operators of several threads at a time add up to more than a wall time that was measured
     return Loop(
-        steps, found.base_ns or work, COUNTED[found.rests_on], root, anchors, inside, time, work, found.timed_by, found
+        steps, found.base_ns or least, COUNTED[found.rests_on], root, anchors, inside, time, work, found.timed_by, found
     )
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 PROFILER, STEP_CALLS, OPTIMIZER, BATCHES = "profiler", "leadline.step", "optimizer", "batches"
-MODULE_CALLS, PROGRAM_CALLS = "module calls", "program calls"
+MODULE_CALLS, PROGRAM_CALLS, LAUNCHES = "module calls", "program calls", "launches"
 REPETITION, WHOLE_TRACE = "repetition", "whole trace"
 COUNTED = {
     PROFILER: "the profiler's marks",
@@ -20,6 +20,7 @@ COUNTED = {
     BATCHES: "batches loaded",
     MODULE_CALLS: "calls of the outermost module",
     PROGRAM_CALLS: "calls of a compiled program",
+    LAUNCHES: "launches of the kernels with most device time",
     REPETITION: "repetitions of a sequence of operators",
 }
 """What a step rests on, in words that complete "... were counted"."""

@@ -1,7 +1,7 @@
 """Steps as the calling context tree of a profile counts them: phases and outermost calls that occur once a step.
 
 Sums over a run hold imports, set-up and first calls, so only what repeats is looked at; the number of calls of some
-operator never is.
+operator never is, unless nothing but launches of kernels is known.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from leadline.profiles import Profile, Tree
 from leadline.profiles.rollup import nearest
 from leadline.schema import FrameKind
-from leadline.steps.model import BATCHES, MODULE_CALLS, OPTIMIZER, PROGRAM_CALLS, STEP_CALLS
+from leadline.steps.model import BATCHES, LAUNCHES, MODULE_CALLS, OPTIMIZER, PROGRAM_CALLS, STEP_CALLS
 
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -66,7 +66,7 @@ def without_first_calls(total: Rows, count: Rows, largest: Rows, accident: float
 def counted(profile: Profile) -> Iterator[Counted]:
     """The steps of each process in which something repeats."""
     tree = profile.tree
-    seen = _Tree(tree)
+    seen = _Tree(tree, "import" in (profile.meta.get("available") or {}))
     for process in profile.processes:
         one = seen.of_process(process.row, process.node.row)
         if one is not None:
@@ -76,8 +76,9 @@ def counted(profile: Profile) -> Iterator[Counted]:
 class _Tree:
     """The columns that all processes share."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, imported: bool) -> None:
         self.tree = tree
+        self.imported = imported  # a trace without marks may begin and end anywhere
         kinds = tree.kinds
         self.process = nearest(tree.shape, kinds == int(FrameKind.PROCESS))
         self.thread = nearest(tree.shape, kinds == int(FrameKind.THREAD))
@@ -213,7 +214,25 @@ class _Tree:
                 continue
             marks = np.concatenate(([first], rows[(self._calls[rows] >= steps) & (rows != first)]))
             return Counted(number, self._thread_of(first), steps, rests_on, marks, weight=self._weight(process))
-        return None
+        if self.imported or self._outermost(self.module | self._programs, process).size:
+            return None
+        return self._launches(number, process)
+
+    def _launches(self, number: int, process: int) -> Counted | None:
+        """Where no framework tells of modules or programs: launches, as often as those of most device time are made."""
+        tree = self.tree
+        kernels = np.flatnonzero((tree.kinds == int(FrameKind.KERNEL)) & (self.process == process) & ~self.compiling)
+        rows, of = np.unique(tree.parent[kernels], return_inverse=True)
+        spent = np.bincount(of, tree.exclusive("gpu_time").sum[kernels], len(rows))
+        again = self.count[rows] > 1
+        if not spent[again].sum() or spent[again].sum() < _MOST * spent.sum():
+            return None
+        often, group = np.unique(self.count[rows[again]], return_inverse=True)
+        steps = int(often[np.argmax(np.bincount(group, spent[again]))])
+        first = int(rows[np.argmax(np.where(self.count[rows] == steps, spent, -1.0))])
+        marks = rows[(self.count[rows] >= steps) & (rows != first) & (self.thread[rows] == self.thread[first])]
+        marks = np.concatenate(([first], marks))
+        return Counted(number, self._thread_of(first), steps, LAUNCHES, marks, weight=self._weight(process))
 
     def _timed(self, one: Counted, spans: Rows, process: int) -> Counted:
         """With the clock of what timed it: from border to border, else from batch to batch."""
