@@ -201,7 +201,8 @@ class _Tree:
         return np.zeros(0, np.int64)
 
     def _repeated_calls(self, number: int, process: int) -> Counted | None:
-        """Calls of the outermost module, or of a compiled program, where one takes most of the time of all."""
+        """Calls of the outermost module, or of a compiled program, where one takes most of the time of all, or
+        several do that are called equally often."""
         time = self.tree.inclusive("time").sum
         for wanted, rests_on in ((self.module, MODULE_CALLS), (self._programs, PROGRAM_CALLS)):
             rows = self._outermost(wanted, process)
@@ -210,7 +211,8 @@ class _Tree:
             spent = time[rows]
             first = int(rows[np.argmax(spent)])
             steps = int(self._calls[first])
-            if steps < 2 or time[first] < _MOST * spent.sum():
+            in_turn = self._calls[rows] == steps  # the layers of a list are called one after another
+            if steps < 2 or spent[in_turn].sum() < _MOST * spent.sum():
                 continue
             marks = np.concatenate(([first], rows[(self._calls[rows] >= steps) & (rows != first)]))
             return Counted(number, self._thread_of(first), steps, rests_on, marks, weight=self._weight(process))
