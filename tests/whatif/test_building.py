@@ -260,8 +260,12 @@ def test_a_device_clock_that_runs_ahead_is_moved(make: Make) -> None:
 
 
 def test_clocks_that_disagree_by_milliseconds_are_reported(make: Make) -> None:
-    graph = make([*idle_launch(), call("cudaLaunchKernel", 9000, 4, 3), kernel("early", 100, 10, 3)])
-    assert warned(graph, "the clocks of CPU and device disagree")
+    one = [call("cudaLaunchKernel", 9000, 4, 3), kernel("early", 100, 10, 3)]
+    two = [call("cudaLaunchKernel", 9010, 4, 4), kernel("early too", 110, 10, 4)]
+    graph = make([*idle_launch(), *one, *two])
+    assert warned(graph, "the clocks of CPU and device disagree"), "most work begins before its launch"
+    graph = make([*idle_launch(), *one])
+    assert warned(graph, "1 of 2 device events"), "a number that came again says nothing of clocks"
 
 
 def test_a_trace_without_marks_or_repetition_is_one_step(make: Make) -> None:

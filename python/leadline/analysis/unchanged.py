@@ -2,7 +2,8 @@
 
 Only the text is looked at, so what is said must be cautious: a name counts as changed where anything could change what
 it stands for: assignments to it, to its attributes or elements, `del`, in-place methods (`x.add_`), being a loop's
-target, and being handed to a call as the object of a method that is not one of a tensor's own.
+target, being a parameter of a function inside, and being handed to a call as the object of a method that is not one
+of a tensor's own.
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ def _changes(node: ast.AST) -> Iterator[str]:
         yield from (one.id for one in node.args if isinstance(one, ast.Name))
     elif isinstance(node, ast.Global | ast.Nonlocal):
         yield from node.names
+    elif isinstance(node, ast.arg):  # each call binds it anew
+        yield node.arg
 
 
 _QUIET = frozenset(
