@@ -63,7 +63,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     except OSError:
         return
     root = DURATIONS.parent.parent
-    items.sort(key=lambda item: -known.get(item.path.relative_to(root).as_posix(), 1.0))  # stable: files stay whole
+
+    def seconds(item: pytest.Item) -> float:  # tests of a folder elsewhere, as tests of these hooks run, are not known
+        return known.get(item.path.relative_to(root).as_posix(), 1.0) if item.path.is_relative_to(root) else 1.0
+
+    items.sort(key=lambda item: -seconds(item))  # stable: files stay whole
 
 
 def _note(report: pytest.TestReport | pytest.CollectReport) -> None:

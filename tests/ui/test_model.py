@@ -53,7 +53,7 @@ def renamed(tmp_path_factory):
     for place, text in (("before", PROGRAM), ("after", changed)):
         folder = tmp_path_factory.mktemp(place)
         (folder / "train.py").write_text(text)
-        command = [sys.executable, "-m", "leadline", "run", "-q", "-o", "run.leadline", "train.py"]
+        command = [sys.executable, "-m", "leadline", "run", "-q", "--no-cpu-sample", "-o", "run.leadline", "train.py"]
         subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=200)
         files.append(shutil.move(folder / "run.leadline", folder / f"{place}.leadline"))
     return files

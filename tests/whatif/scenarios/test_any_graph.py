@@ -65,7 +65,7 @@ def test_ranking_of_any_graph(items, steps, device):
         assert found.predicted_ns >= 0
         assert not math.isnan(found.speedup)
         assert found.assumptions, found.title
-    advised = useful(report)
+    advised = [found for found in useful(report) if found.samples == 1]  # others are not ranked among times of a step
     open_ = [at for at, found in enumerate(advised) if found.low_gain <= 1]
     assert all(found.low_gain <= 1 for found in advised[min(open_, default=len(advised)) :])
     assert not [reason for reason in report.not_applicable.values() if "cannot be simulated" in reason]
