@@ -19,6 +19,7 @@ from leadline.analysis.unchanged import changed_names, plain_calls
         ("loss = net(x).mean().backward()", {"loss"}),
         ("for p, q in zip(teacher.parameters(), net.parameters()): p.mul_(0.9)", {"p", "q", "teacher", "net"}),
         ("update_ema(teacher, net)", {"teacher", "net"}),
+        ("out = generate(lambda x: net(x), y)", {"out", "x"}),
         ("with open(name) as file: del file", {"file"}),
     ],
 )
