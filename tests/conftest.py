@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,6 +70,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return known.get(item.path.relative_to(root).as_posix(), 1.0) if item.path.is_relative_to(root) else 1.0
 
     items.sort(key=lambda item: -seconds(item))  # stable: files stay whole
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """A session that a test leaves running costs that test only."""
+    api = sys.modules.get("leadline.capture.api")
+    session = None if api is None else api.CURRENT.session
+    if session is not None and session.inner:
+        with contextlib.suppress(Exception):
+            session.stop()
+        api.CURRENT.session = None
 
 
 def _note(report: pytest.TestReport | pytest.CollectReport) -> None:

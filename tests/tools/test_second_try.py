@@ -48,10 +48,10 @@ def test_a_listed_test_that_passes_alone_is_named(script, monkeypatch, capsys) -
     assert f"{LISTED}[x - y] passed only when run alone" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("failed", [["tests/a.py::test_c"], [LISTED, "tests/a.py::test_c"]])
-def test_a_test_that_is_not_listed_gets_no_second_try(script, monkeypatch, failed: list[str]) -> None:
-    seen = runs(script, monkeypatch, failed, 1)
-    assert script.main("2") == 1 and len(seen) == 1
+def test_a_test_that_is_not_listed_is_named(script, monkeypatch, capsys) -> None:
+    seen = runs(script, monkeypatch, ["tests/a.py::test_c"], 1, 0)
+    assert script.main("2") == 0 and len(seen) == 2
+    assert "not in flaky.json: ['tests/a.py::test_c']" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("status", [0, 2, 4, 5, 6])
