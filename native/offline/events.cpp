@@ -274,7 +274,7 @@ bool EventReader::take_span(const Event& event) {
     }
   }
   const auto ts = number_of(event.ts);
-  const auto dur = event.dur.type == JsonType::none ? std::optional(Number{0.0, 0}) : number_of(event.dur);
+  const auto dur = event.dur.type == JsonType::none ? std::optional(Number{0.0, 0, 0}) : number_of(event.dur);
   if (!ts || !dur) return false;
   if (!(ts->real <= options_.high_us && ts->real + dur->real >= options_.low_us) &&
       (std::isfinite(options_.low_us) || std::isfinite(options_.high_us))) {
