@@ -274,7 +274,7 @@ void PcSampler::forget_if_all_had_it() noexcept {
 
 // CUPTI's calls, on the thread that they are to be made on. False: given up.
 template <class Calls>
-bool PcSampler::ask(Calls calls) {
+bool PcSampler::ask(const Calls& calls) {
   if (options_.switches.place == SamplingPlace::kHelper) {
     if (calls_.run(calls, limit_)) return true;
     if (!given_up_.exchange(true)) refuse(kHangs);

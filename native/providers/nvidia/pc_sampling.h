@@ -95,7 +95,7 @@ class PcSampler {
   bool is_capturing(void* stream) const noexcept;
   bool device_is_idle(Context& context);
   template <class Calls>
-  bool ask(Calls calls);
+  bool ask(const Calls& calls);
   bool start(Context& context);
   void finish(Context& context);
   void know_launch(const Context& context);
