@@ -1,7 +1,7 @@
 """The Python tests as continuous integration runs them: `test_python.py JOBS [--durations-file]`.
 
 Files that took longest come first (tests/durations.json), each on one worker, so that what its tests share is made
-once. A failure fails the run. A few failures are tried again alone, and those that tests/flaky.json does not
+once. A few failures are tried again alone, and those that tests/flaky.json does not
 list with an owner and a reason are named: they rest on load, or on the test before them, and want mending.
 --durations-file: write tests/durations.json anew.
 """
