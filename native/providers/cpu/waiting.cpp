@@ -79,6 +79,19 @@ bool only_time(const InKernel& now) noexcept {
   return false;
 }
 
+// A parent stands still until its child has begun another program: vfork, and clone as posix_spawn and subprocess call
+// it. Of clone3 the flags are behind a pointer; a thread that waits there does so for the same reason.
+bool until_child_begins(const InKernel& now) noexcept {
+  constexpr uint64_t kVfork = 0x4000;  // CLONE_VFORK
+#ifdef SYS_vfork
+  if (now.call == SYS_vfork) return true;
+#endif
+#ifdef SYS_clone3
+  if (now.call == SYS_clone3) return true;
+#endif
+  return now.call == SYS_clone && (now.arguments[0] & kVfork) != 0;
+}
+
 // Drivers of accelerators wait in ioctl; terminals answer at once.
 bool of_device(const InKernel& now) noexcept { return now.call == SYS_ioctl; }
 
@@ -130,7 +143,7 @@ Wait wait_of(const InKernel& now, bool (*is_own_lock)(uintptr_t address)) noexce
   if (now.call == SYS_futex) return is_own_lock != nullptr && is_own_lock(now.arguments[0]) ? Wait::kGil : Wait::kLock;
   if (among(now.call, kSleepCalls) || only_time(now)) return Wait::kSleep;
   if (among(now.call, kIoCalls)) return Wait::kIo;
-  if (among(now.call, kChildCalls)) return Wait::kChild;
+  if (among(now.call, kChildCalls) || until_child_begins(now)) return Wait::kChild;
   if (among(now.call, kLockCalls)) return Wait::kLock;
   if (of_device(now)) return Wait::kDevice;
   return Wait::kOther;

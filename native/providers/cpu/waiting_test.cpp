@@ -37,6 +37,8 @@ TEST_CASE("a system call says what is waited for") {
   CHECK(wait_at(line(SYS_pselect6, 0)) == Wait::kSleep);
   CHECK(wait_at(line(SYS_clock_nanosleep)) == Wait::kSleep);
   CHECK(wait_at(line(SYS_wait4)) == Wait::kChild);
+  CHECK(wait_at(line(SYS_clone, 0x4111)) == Wait::kChild);  // CLONE_VFORK, as posix_spawn calls it
+  CHECK(wait_at(line(SYS_clone, 0x11)) == Wait::kOther);
   CHECK(wait_at(line(SYS_ioctl)) == Wait::kDevice);
   CHECK(wait_at(line(SYS_rt_sigtimedwait)) == Wait::kOther);
 }

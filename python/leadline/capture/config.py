@@ -27,6 +27,8 @@ USUAL_SAMPLE_HZ = 29.0
 """Samples per second that `leadline run` takes without being asked: Python's time is known, for under 0.5 % of it."""
 CPU_SAMPLE_HZ = 99.0
 """Samples per second where none are named: close to 100, and in step with no clock."""
+USUAL_WAIT_HZ = 11.0
+"""How often `leadline run` looks at waiting threads without being asked: a look at a thread costs 20 to 60 µs."""
 WAIT_HZ = 20.0
 """How often waiting threads are looked at where no rate is named."""
 HIGHEST_WAIT_HZ = 1000.0
@@ -123,7 +125,7 @@ class Options:
     cpu_sample: float = 0.0
     """CPU samples per second of CPU time, of every thread with its Python frames; 0 takes none."""
     cpu_sample_unasked: bool = False
-    """CPU samples are taken since nobody said otherwise: they end where a framework with threads of its own begins."""
+    """CPU samples are taken (and waits looked at) since nobody said otherwise: reports make no section of them."""
     wait: float = 0.0
     """How often a second waiting threads are looked at, for what and where they wait; 0 for never. With CPU samples at
     the usual rate where none is given."""

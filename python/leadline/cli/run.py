@@ -19,6 +19,7 @@ from leadline.capture.config import (
     OUTPUT_VARIABLE,
     SESSION_VARIABLE,
     USUAL_SAMPLE_HZ,
+    USUAL_WAIT_HZ,
     WAIT_HZ,
     Options,
 )
@@ -116,7 +117,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.0,
         metavar="HZ",
-        help=f"look at what every thread waits for, and on which line (HZ may be left out: {WAIT_HZ:g})",
+        help=f"look at what every thread waits for, and on which line (default: {USUAL_WAIT_HZ:g}; HZ may be left "
+        f"out: {WAIT_HZ:g})",
     )
     parser.add_argument(
         "--counter",
@@ -235,7 +237,6 @@ def _options(arguments: argparse.Namespace) -> Options:
             "quiet": arguments.quiet,
             **_samples(arguments),
             **tool_options(arguments, os.environ),
-            "wait": arguments.wait,
             "counters": arguments.counter,
             "accelerators": arguments.accelerator,
             "native": arguments.native,
@@ -249,12 +250,12 @@ def _options(arguments: argparse.Namespace) -> Options:
 def _samples(arguments: argparse.Namespace) -> dict[str, object]:
     """At the rate that was asked for, none, or by default a few. Other options that sample bring their own rate."""
     if arguments.no_cpu_sample:
-        return {"cpu_sample": 0.0}
+        return {"cpu_sample": 0.0, "wait": arguments.wait}
     if arguments.cpu_sample >= 0:
-        return {"cpu_sample": arguments.cpu_sample}
+        return {"cpu_sample": arguments.cpu_sample, "wait": arguments.wait}
     if arguments.native or arguments.counter or arguments.wait:
-        return {"cpu_sample": 0.0}
-    return {"cpu_sample": USUAL_SAMPLE_HZ, "cpu_sample_unasked": True}
+        return {"cpu_sample": 0.0, "wait": arguments.wait}
+    return {"cpu_sample": USUAL_SAMPLE_HZ, "wait": USUAL_WAIT_HZ, "cpu_sample_unasked": True}
 
 
 def _rolling(arguments: argparse.Namespace, options: Options) -> tuple[float, Keep]:

@@ -43,21 +43,30 @@ LABELS = {
     "ranks": "communication with other ranks",
     "core": "waiting for a core",
     "lock": "waiting for a lock or the interpreter",
-    "io": "waiting for files, sockets or children",
+    "io": "waiting for files or pipes",
+    "network": "waiting for the network",
+    "child": "waiting for a child process",
+    "kernel": "waiting inside a system call",
     "sleep": "sleeping",
     "pool": "operations on the framework's own threads",
     "unexplained": "unexplained",
 }
-_WAITS = frozenset(("data", "device", "ranks", "core", "lock", "io", "sleep", "pool"))
+_WAITS = frozenset(("data", "device", "ranks", "core", "lock", "io", "network", "child", "kernel", "sleep", "pool"))
 _OF_STATE = {
     "gil": "lock",
     "lock": "lock",
     "io": "io",
-    "child": "io",
+    "child": "child",
     "sleep": "sleep",
     "device": "device",
     "core": "core",
+    "other": "kernel",
 }
+_OF_LIBRARY = (
+    ("child", r"/(?:subprocess|multiprocessing/popen_\w+)\.py$"),
+    ("network", r"/(?:socket|ssl|http/client)\.py$|/(?:urllib3|requests|httpx|aiohttp|fsspec|boto3|botocore)/"),
+)
+"""Whose read or write it is, where the standard library's frames above it say so: a pipe of a child, a socket."""
 PART_OF_CLASS = {
     **dict.fromkeys(("matrix product", "convolution", "attention", "recurrent"), "products"),
     **dict.fromkeys(
@@ -344,11 +353,16 @@ def _off_core(ledger: Ledger, wall: float) -> None:
         states = states_of(tree)
         of_step = waits / loop.steps
         scale = min(1.0, left / float(of_step.sum()))
+        values = waits.astype(np.float64) * scale
+        reading = states == STATES.index("io")
+        for key, files in _OF_LIBRARY if (reading & (waits > 0)).any() else ():
+            here = reading & case.in_files(files)
+            reading &= ~here
+            ledger.book(key, here, values, "sampled")
         for number, state in enumerate(STATES):
-            key = _OF_STATE.get(state)
-            here = states == number
-            if key and here.any():
-                ledger.book(key, here, waits.astype(np.float64) * scale, "sampled")
+            here = reading if state == "io" else states == number
+            if here.any():
+                ledger.book(_OF_STATE[state], here, values, "sampled")
         left = wall - ledger.booked
     if left <= 0:
         return

@@ -206,7 +206,7 @@ def _class_words(made: Account, resource: Resource, part: Part) -> str:
     if resource.kind == "dispatch":
         return f"{CLASSES['dispatch']}: calling them takes {whole}{at}"
     if resource.kind == "blocked":
-        return f"{part.label}, {whole}{at}"
+        return f"{part.label}, {whole}: {named(top)}{at}"
     if resource.kind == "data":
         return f"{CLASSES['data']}, {whole}: {named(top)} {duration(top.ns)}{at}"
     return f"{CLASSES[resource.kind]}, {whole}: {named(top)}{at}"

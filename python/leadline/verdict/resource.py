@@ -27,7 +27,7 @@ _KIND_OF_PART = {
     "device": "synchronisation",
     "compile": "compile",
     "lock": "blocked",
-    "io": "blocked",
+    **dict.fromkeys(("io", "network", "child", "kernel"), "blocked"),
     "sleep": "blocked",
     "saving": "saving",
     "collection": "collection",

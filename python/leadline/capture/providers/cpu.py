@@ -9,16 +9,13 @@ import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from leadline.capture.config import Options
-from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
 from leadline.capture.providers.replaced import Replacements
 
 _NAME = "cpu"
-_OWN_THREADS = ("jaxlib", "tensorflow")
 
 
 class CpuProvider:
@@ -36,19 +33,12 @@ class CpuProvider:
             "wait_hz": options.wait,
         }
         self._own: set[int] = set()
-        self._unasked = options.cpu_sample_unasked
-        self._hooks: list[ImportHook] = []
-        self._left = ""
         self._replaced: Replacements | None = None
         self._status: dict[str, Any] = {"ok": None, "version": "", "message": "CPU samples were not asked for."}
 
     def start(self) -> None:
         """Give every thread its timer."""
-        if self._hz and not self._left:
-            if self._unasked and not self._hooks:
-                self._hooks = [ImportHook(name, self._leave) for name in _OWN_THREADS]
-            for hook in self._hooks:
-                hook.install()
+        if self._hz:
             before = _caught()
             self._note(self._native.provider_start(_NAME, self._wanted))
             self._own |= _caught() - before
@@ -67,22 +57,9 @@ class CpuProvider:
         if self._replaced:
             self._replaced.undo()
             self._replaced = None
-        for hook in self._hooks:
-            hook.uninstall()
-        self._hooks.clear()
-
-    def _leave(self, module: ModuleType) -> None:
-        """XLA's threads have stacks for signals that are too small; whoever asks for samples decides for himself."""
-        self._left = module.__name__
-        if self._hz:
-            self._note(self._native.provider_stop(_NAME))
-            self._status["message"] = f"CPU samples ended where {self._left} was imported; --cpu-sample takes them."
 
     def forked(self) -> None:
         """Timers stay with the parent: the child gets its own."""
-        for hook in self._hooks:
-            hook.uninstall()
-        self._hooks.clear()
         self.start()
 
     @property
@@ -96,8 +73,7 @@ class CpuProvider:
 
     def go_on(self) -> None:
         """Samples again."""
-        if not self._left:
-            self._note(self._native.provider_start(_NAME, self._wanted))
+        self._note(self._native.provider_start(_NAME, self._wanted))
 
     def status(self) -> dict[str, Any]:
         """See `Provider.status`; `hz`, and how many `samples` of how many `threads` were taken at what cost."""

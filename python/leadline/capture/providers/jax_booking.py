@@ -91,8 +91,7 @@ class Booking:
                     self._book_program(key, runs, number, timed[number])
                     left -= runs
         weights = {number: count - self._first_runs.get((key, number), 0) for number, count in mix.items()}
-        if not any(weights.values()):
-            weights = mix
+        weights = {number: count for number, count in weights.items() if count > 0} or mix
         whole = sum(weights.values())
         for number, share in weights.items():
             runs = left * share // whole
