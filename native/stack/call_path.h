@@ -220,6 +220,7 @@ class CallPath {
     NativeWords words;
     std::vector<PathFrameId> frames;
   };
+  void find_homes(size_t wanted);
   size_t find_evaluations(size_t end);
   uint32_t append_callers(const NativeSource& source, size_t evaluation);
   bool called_alike(const NativeSource& source, const ShownFrame& shown, bool entered, size_t evaluation) const;

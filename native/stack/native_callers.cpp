@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/hash.h"
+#include "base/losses.h"
 #include "stack/call_path.h"
 
 namespace leadline {
@@ -14,6 +15,7 @@ namespace {
 
 constexpr size_t kMostCalls = 128;
 constexpr size_t kMostHomes = 512;
+constexpr size_t kMostEvaluations = 128;  // each is walked to from here, so deep recursion would cost its square
 constexpr PathFrameId kNotShown{UINT32_MAX};
 constexpr size_t kCallersKept = 256;
 constexpr uint32_t kMostNumbers = UINT32_MAX / kCallersKept - 1;
@@ -44,19 +46,29 @@ PathFrameId CallPath::native_frame(const NativeSource& source, uintptr_t address
   return frame;
 }
 
+void CallPath::find_homes(size_t wanted) {
+  const size_t most = std::min(wanted, kMostEvaluations + 1);
+  if (homes_.size() < most) homes_.resize(most);
+  evaluations_ = python_->homes == nullptr ? 0 : python_->homes(homes_.data(), most);
+}
+
 // How many evaluations of the interpreter run walk_[0..end), and where they and the next one outwards are: homes_.
 size_t CallPath::find_evaluations(size_t end) {
   const auto entered = [this](const RawFrame& raw) { return python_->entered_from_c(raw.frame); };
   const auto count =
       static_cast<size_t>(std::count_if(walk_.begin(), walk_.begin() + static_cast<std::ptrdiff_t>(end), entered));
-  if (homes_.size() < count + 1) homes_.resize(count + 1);
-  evaluations_ = python_->homes == nullptr ? 0 : python_->homes(homes_.data(), count + 1);
+  find_homes(count + 1);
   return count;
 }
 
 // Calls from an evaluation out to the next one, or to the operator between. Returns a number for them, which no others
-// of this path have.
+// of this path have. Frames further out than kMostEvaluations have none.
 uint32_t CallPath::append_callers(const NativeSource& source, size_t evaluation) {
+  if (evaluation >= kMostEvaluations) {
+    losses().count(LossKind::kPythonFramesTruncated, 1,
+                   "a stack was so deep that native frames of its outer part were not looked for");
+    return kUnknown;
+  }
   if (evaluation >= evaluations_) return kUnknown;
   const uintptr_t home = homes_[evaluation];
   uintptr_t end = evaluation + 1 < evaluations_ ? homes_[evaluation + 1] : UINTPTR_MAX;
@@ -92,6 +104,7 @@ bool CallPath::called_alike(const NativeSource& source, const ShownFrame& shown,
                             size_t evaluation) const {
   if (entered != (shown.callers != 0)) return false;
   if (shown.callers == 0 || shown.callers == kUnknown) return true;
+  if (evaluation >= kMostEvaluations) return true;  // it was looked at when less lay inside of it
   if (callers_.empty() || evaluation >= evaluations_) return false;
   const Callers& callers = callers_[shown.callers % kCallersKept];
   return callers.number == shown.callers && callers.home == homes_[evaluation] && source.holds(callers.words);
@@ -112,8 +125,7 @@ size_t CallPath::kept_of(const NativeSource& source, size_t from, size_t kept, s
   const auto end = walk_.begin() + static_cast<std::ptrdiff_t>(inside);
   const auto called = [this](const RawFrame& raw) { return python_->entered_from_c(raw.frame); };
   evaluations += static_cast<size_t>(std::count_if(walk_.begin(), end, called));
-  if (homes_.size() < evaluations) homes_.resize(evaluations);
-  evaluations_ = python_->homes == nullptr ? 0 : python_->homes(homes_.data(), evaluations);
+  find_homes(evaluations);
   for (size_t level = from; level < kept; ++level) {
     const bool from_c = entered(level);
     if (!called_alike(source, shown_[level], from_c, evaluations - 1)) return level;

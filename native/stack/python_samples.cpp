@@ -153,7 +153,7 @@ class Capture {
     const uintptr_t ways[][2] = {{innermost, c_innermost}, {innermost, c_outer}, {outer, c_innermost}};
     for (const auto& [frame, c_frame] : ways) {
       c_frame_ = c_frame;
-      if (walk(frame, nullptr) && c_frame_ == root) return true;
+      if (walk(frame, nullptr) && (c_frame_ == root || is_full())) return true;
       out_.clear();
       in_run_ = 0;
     }
@@ -184,6 +184,7 @@ class Capture {
         ObjectHead head{};
         if (!innermost || (memory_.read(raw.code, &head) && lives(head, &PyCode_Type))) add(raw);
         innermost = false;
+        if (is_full()) return true;
         if (is_entry) end_run(c_frame_);
         if (is_entry && c_frame_ != 0 && !memory_.read(c_frame_ + g_layout.cframe_previous, &c_frame_)) c_frame_ = 0;
       }
@@ -191,6 +192,8 @@ class Capture {
     }
     return entered == nullptr || entered->goes_on == 0;
   }
+  // Nobody looks at what lies outside of that, however deep it goes.
+  bool is_full() const noexcept { return out_.frame_count > out_.frames.size(); }
   // What is known is no path.
   void cut() noexcept {
     out_.clear();

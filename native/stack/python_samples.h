@@ -36,7 +36,7 @@ struct SampledStack {
   std::span<RawFrame> frames;  // leaf first
   std::span<SampledSelf> selves;
   std::span<SampledRun> runs;  // innermost first
-  size_t frame_count = 0;      // may be more than there is room for
+  size_t frame_count = 0;      // one more than there is room for where the stack is deeper
   size_t self_count = 0;
   size_t run_count = 0;
   bool cut = false;  // the frames did not hang together, so there are none

@@ -5,15 +5,18 @@
 namespace leadline::unwind {
 namespace {
 
+constexpr size_t kMostSteps = 8192;
+
 struct Between {
   uintptr_t above;
   uintptr_t stop;
   uintptr_t* out;
   size_t room;
   size_t count = 0;
+  size_t steps = 0;
   uintptr_t inner = 0;  // the frame before, whose end is not known until the next one begins
   bool over = false;    // a frame ends beyond `stop`
-  bool full = false;
+  bool full = false;    // of frames, or of steps
 };
 
 _Unwind_Reason_Code next(_Unwind_Context* context, void* to) {
@@ -22,6 +25,10 @@ _Unwind_Reason_Code next(_Unwind_Context* context, void* to) {
   const uintptr_t cfa = _Unwind_GetCFA(context);  // where this frame begins and the one before ends
   int exact = 0;
   walk.inner = _Unwind_GetIPInfo(context, &exact);
+  if (++walk.steps > kMostSteps) {
+    walk.full = true;
+    return _URC_NORMAL_STOP;
+  }
   if (inner == 0 || cfa <= walk.above) return _URC_NO_REASON;
   walk.over = cfa > walk.stop;
   walk.full = !walk.over && walk.count == walk.room;

@@ -13,6 +13,8 @@
 namespace leadline::unwind {
 namespace {
 
+constexpr size_t kMostSteps = 8192;  // half a millisecond
+
 // The calling thread's own stack.
 struct Own {
   static Rule rule(uintptr_t pc) noexcept { return rule_at(pc); }
@@ -48,8 +50,13 @@ template <typename Where>
 size_t between(Walker<Where> walker, uintptr_t above, uintptr_t stop, uintptr_t* out, size_t room, bool* whole,
                WordsRead* read) noexcept {
   size_t count = 0;
+  size_t steps = 0;
   *whole = true;
   for (bool over = false; !over;) {
+    if (++steps > kMostSteps) {
+      *whole = false;
+      return count;
+    }
     const Registers at = walker.at();
     End why = End::kFull;
     const uintptr_t cfa = walker.step(&over, &why);

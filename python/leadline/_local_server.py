@@ -8,6 +8,7 @@ Standard library only.
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import socket
 import socketserver
@@ -22,6 +23,10 @@ TIMEOUT_S: Final = 30.0
 TEXT: Final = "text/plain; charset=utf-8"
 
 
+class _ClosedByProgramError(Exception):
+    """The program has closed all files, as daemons do."""
+
+
 class LocalServer(ThreadingHTTPServer):
     """Raises OSError where `port` is taken; 0 is any that is free."""
 
@@ -33,6 +38,35 @@ class LocalServer(ThreadingHTTPServer):
         self._open: dict[socket.socket, None] = {}  # in the order they came
         self._lock = threading.Lock()
         super().__init__(("127.0.0.1", port), handler)
+        self._identity = _identity(self.socket)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the number of its socket still is its own: a program may close all files and open others."""
+        return _identity(self.socket) == self._identity
+
+    def serve_forever(self, poll_interval: float = 0.5) -> None:
+        """Until `shutdown`, or until the program has closed the socket."""
+        with contextlib.suppress(_ClosedByProgramError):
+            super().serve_forever(poll_interval)
+
+    def service_actions(self) -> None:
+        """Called between requests."""
+        if not self.is_open:
+            raise _ClosedByProgramError
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Never takes a connection from a socket of the program's."""
+        if not self.is_open:
+            raise OSError
+        return super().get_request()
+
+    def server_close(self) -> None:
+        """Closes nothing that is not its own."""
+        if self.is_open:
+            super().server_close()
+        else:
+            self.socket.detach()
 
     def server_bind(self) -> None:
         """Without the look-up of this machine's name that HTTPServer does."""
@@ -92,6 +126,14 @@ class LocalHandler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *arguments: Any) -> None:
         """The terminal is not ours."""
+
+
+def _identity(of: socket.socket) -> tuple[int, int] | None:
+    try:
+        status = os.fstat(of.fileno())
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def is_token(given: str, token: str) -> bool:

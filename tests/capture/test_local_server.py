@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import os
 import socket
 import struct
 import threading
@@ -108,3 +109,23 @@ def test_a_view_answers_nonsense_with_a_sentence(capfd: pytest.CaptureFixture[st
     finally:
         view.close()
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_program_that_closes_all_files_keeps_what_it_opens_afterwards() -> None:
+    server = LocalServer(0, Echo)
+    serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    serving.start()
+    number = server.socket.fileno()
+    with socket.create_server(("127.0.0.1", 0)) as own:
+        os.dup2(own.fileno(), number)  # as closerange() and listen() leave it
+        with connected(own.getsockname()[1]) as client:
+            serving.join(10)
+            assert not serving.is_alive(), "it polls a socket that is not its own"
+            own.settimeout(10)
+            accepted, address = own.accept()
+            accepted.close()
+            assert address == client.getsockname()
+        server.shutdown()
+        server.server_close()
+        assert os.path.samestat(os.fstat(number), os.fstat(own.fileno()))
+        os.close(number)

@@ -19,6 +19,8 @@ namespace {
 
 constexpr size_t kMostBlocks = 1024;
 constexpr uint32_t kMostCut = 4;
+constexpr int64_t kDear = 200'000;  // nanoseconds of a sample, which deep stacks need
+constexpr int64_t kLeastRest = 20;  // times what such a sample took: the thread is slower by one part in so many
 constexpr pthread_key_t kWithoutAllocation = 32;  // keys below it need no memory of the thread's own
 constexpr size_t kRoom = 8192;                    // bytes of stack that taking a sample needs, with plenty to spare
 
@@ -200,6 +202,11 @@ void sample(SampledThread& thread, const void* context, int64_t least_ns) noexce
   const int64_t now = thread_cpu_ns();
   const int64_t weight_ns = now - thread.accounted_ns.load(std::memory_order_relaxed);
   if (weight_ns < least_ns || !g_sampling.load(std::memory_order_acquire) || !has_room(context)) return;
+  if (now < thread.rests_until_ns) {
+    losses().count(LossKind::kSamplesDropped, 1,
+                   "a sample of so deep a stack took so long that the next ones were left out");
+    return;
+  }
   const CounterPlan* const counted = plan();
   const bool faults = counted != nullptr && counted->uses_usage();
   const Usage before = faults ? own_usage() : Usage{};
@@ -214,7 +221,9 @@ void sample(SampledThread& thread, const void* context, int64_t least_ns) noexce
     thread.own_minor.fetch_add(after.minor_faults - before.minor_faults, std::memory_order_relaxed);
     thread.own_major.fetch_add(after.major_faults - before.major_faults, std::memory_order_relaxed);
   }
-  const int64_t took_ns = thread_cpu_ns() - now;
+  const int64_t after_ns = thread_cpu_ns();
+  const int64_t took_ns = after_ns - now;
+  if (took_ns > kDear) thread.rests_until_ns = after_ns + took_ns * kLeastRest;
   thread.accounted_ns.fetch_add(took_ns, std::memory_order_relaxed);
   thread.handlers_ns.fetch_add(took_ns, std::memory_order_relaxed);
 }

@@ -89,8 +89,9 @@ struct SampledThread {
   SampleRing ring;
 
   // --- the handler
-  bool marked = false;  // asked to be told of the thread's end
-  uint32_t cut = 0;     // samples in a row whose Python frames did not hang together
+  bool marked = false;         // asked to be told of the thread's end
+  int64_t rests_until_ns = 0;  // by its CPU clock; no sample before
+  uint32_t cut = 0;            // samples in a row whose Python frames did not hang together
   SafePages pages;
   std::array<RawFrame, kMostFrames> frames;
   std::array<SampledSelf, kMostSelves> selves;

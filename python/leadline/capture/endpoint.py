@@ -13,6 +13,7 @@ page in a browser gets here under another name. Paths are not taken from request
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -45,6 +46,7 @@ def open_announced(place: str, native: Native) -> Endpoint | None:
     endpoint = None
     try:
         endpoint = Endpoint(current())
+        remove_stale(place)
         try:
             endpoint.write_port_file(place, replace=False)
         except FileExistsError:
@@ -73,6 +75,33 @@ def port_file(name: str) -> str:
     except OSError as error:
         raise ProfileError(f"{name} cannot hold the endpoint's address: {error.strerror or error}.") from error
     return str(path)
+
+
+def remove_stale(place: str) -> None:
+    """Delete the file `place` and its `place.PID`s where they hold addresses that nobody answers at: a process that
+    was killed, or has become another program, leaves its own. Raises nothing."""
+    if not place:
+        return
+    path = Path(place)
+    with contextlib.suppress(OSError):
+        for file in path.parent.iterdir():
+            base, _, pid = file.name.rpartition(".")
+            if file.name == path.name or (base == path.name and pid.isdigit()):
+                _remove_unanswered(file)
+
+
+def _remove_unanswered(file: Path) -> None:
+    import socket  # here, for those who have an endpoint
+
+    try:
+        address = file.read_bytes()[:64]
+        port = int(address.removeprefix(_BEGINNING).split()[0]) if address.startswith(_BEGINNING) else 0
+        with socket.create_connection(("127.0.0.1", port), 1):
+            return
+    except ConnectionRefusedError:
+        file.unlink(missing_ok=True)
+    except (OSError, ValueError, IndexError):
+        return  # nothing of ours, or it cannot be known
 
 
 def _leave_to_parent(endpoint: Endpoint | None) -> None:
@@ -113,14 +142,17 @@ class Endpoint:
         """Nobody can ask any more."""
         if os.getpid() != self._pid:
             return
-        self._server.shutdown()
-        self._server.server_close()
-        if self._port_file is not None:
-            self._port_file.unlink(missing_ok=True)
+        try:
+            self._server.shutdown()
+            self._server.server_close()
+        finally:
+            if self._port_file is not None:
+                self._port_file.unlink(missing_ok=True)
 
     def close_socket(self) -> None:
         """Let go of the parent's socket, which a forked child would keep open without ever answering."""
-        self._server.socket.close()
+        if self._server.is_open:
+            self._server.socket.close()
 
     def write_port_file(self, path: str | os.PathLike[str], *, replace: bool = True) -> None:
         """`ADDRESS TOKEN`, readable by this user only, until `close`. Raises OSError; FileExistsError where another

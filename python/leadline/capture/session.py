@@ -141,13 +141,13 @@ class Session:
             if CURRENT.session is not self or self._native is None:
                 return None
             native = self._native
-            if self._timed_window is not None:
-                self._timed_window.stop()
-            if self._budget is not None:
-                self._budget.stop()
-            if self._endpoint is not None:
-                self._endpoint.close()
-            self._follower.uninstall()
+            with _contained(native, "Measuring was not taken out whole"):
+                for thread in filter(None, (self._timed_window, self._budget)):
+                    thread.stop()
+                if self._endpoint is not None:
+                    self._endpoint.close()
+            with _contained(native, "Calls that end a process are still followed"):
+                self._follower.uninstall()
             for provider in in_order_of_stopping(self._providers):
                 with _contained(native, f"The provider {provider.name} could not stop"):
                     provider.stop()

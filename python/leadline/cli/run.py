@@ -24,7 +24,7 @@ from leadline.capture.config import (
     Options,
 )
 from leadline.capture.durations import is_duration, seconds
-from leadline.capture.endpoint import ENDPOINT_HELP, port_file
+from leadline.capture.endpoint import ENDPOINT_HELP, port_file, remove_stale
 from leadline.capture.errors import ProfileError
 from leadline.capture.finish import finish
 from leadline.capture.messages import say
@@ -201,6 +201,7 @@ def measure(
         if recorder is not None:
             recorder.discard()
         raise CommandError(str(error)) from error
+    remove_stale(options.endpoint)
     recording = recorder.finish() if recorder is not None else None
     path = _finish(part, status, rolling)
     if recorder is not None and recording is not None:
