@@ -25,8 +25,8 @@ struct Subscriber {
 
 struct State {
   std::mutex mutex;
-  std::int64_t (*clock)() = nullptr;
-  std::vector<std::string> places;  // context - 1
+  std::atomic<std::int64_t (*)()> clock{nullptr};  // a thread that a test has left behind may still ask it
+  std::vector<std::string> places;                 // context - 1
   std::unordered_map<std::string, std::uint64_t> place_of;
   std::map<std::string, std::map<std::string, Sum>> sums;           // "path | device d stream s" → metric
   std::array<std::atomic<std::uint64_t>, kLossKindCount> losses{};  // no lock: counted in a child and without memory
@@ -304,7 +304,7 @@ uint64_t leadline_monitor_new_frame(void) {
 }
 
 int64_t leadline_monitor_now(void) {
-  auto* clock = state().clock;
+  auto* const clock = state().clock.load();
   return clock ? clock() : 0;
 }
 

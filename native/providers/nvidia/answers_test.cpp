@@ -147,7 +147,7 @@ TEST_CASE("while a stream is captured nothing is sampled") {
 TEST_CASE("a program goes on where CUPTI does not answer when samples are begun") {
   const Switch after("LEADLINE_PC_AFTER", "1");
   const Switch place("LEADLINE_PC_PLACE", "helper");
-  const Switch limit("LEADLINE_CUPTI_LIMIT_MS", "50");
+  const Switch limit("LEADLINE_CUPTI_LIMIT_MS", "400");
   Fakes fakes(LEADLINE_NVIDIA_FAKES);
   FakeGpu& gpu = fakes.gpu();
   fresh(gpu);
@@ -155,21 +155,24 @@ TEST_CASE("a program goes on where CUPTI does not answer when samples are begun"
   nvidia::Options options = quick();
   options.instructions = "continuous";
   REQUIRE(nvidia::start(options).measuring);
-  launch_until(fakes, [&] { return TestMonitor::losses()["provider_unavailable"] == 2; });
-  CHECK(nvidia::report().details->instructions->message.find("did not answer") != std::string::npos);
+  const auto given_up = [] {
+    return nvidia::report().details->instructions->message.find("did not answer") != std::string::npos;
+  };
+  launch_until(fakes, given_up);
+  CHECK(given_up());
   int more = 0;
   launch_until(fakes, [&] { return ++more > 100; });
   CHECK(more > 100);
   const auto before = steady_clock::now();
   nvidia::stop();
   CHECK(steady_clock::now() - before < std::chrono::seconds(2));
-  CHECK(gpu.waiting_calls == 1);
+  CHECK(gpu.waiting_calls.load() == 1);
   gpu.answer();
   while (gpu.waiting_calls > 0) std::this_thread::yield();
 }
 
 TEST_CASE("a program ends where CUPTI does not answer when it is asked for records, and nothing more is asked of it") {
-  const Switch limit("LEADLINE_CUPTI_LIMIT_MS", "50");
+  const Switch limit("LEADLINE_CUPTI_LIMIT_MS", "400");
   Fakes fakes(LEADLINE_NVIDIA_FAKES);
   FakeGpu& gpu = fakes.gpu();
   fresh(gpu);
@@ -193,7 +196,7 @@ TEST_CASE("a program ends where CUPTI does not answer when it is asked for recor
 }
 
 TEST_CASE("a program ends where CUPTI does not answer when counters are begun") {
-  const Switch limit("LEADLINE_CUPTI_LIMIT_MS", "50");
+  const Switch limit("LEADLINE_CUPTI_LIMIT_MS", "400");
   Fakes fakes(LEADLINE_NVIDIA_FAKES);
   FakeGpu& gpu = fakes.gpu();
   fresh(gpu);

@@ -117,7 +117,7 @@ class FakeGpu {
   static constexpr std::int64_t kCuptiEpoch = 1'700'000'000'000'000'000;
   std::atomic<std::int64_t> now_ns{1'000'000};
   // With `real_clock` it follows CLOCK_REALTIME, as CUPTI's does, and waiting takes its time.
-  bool real_clock = false;
+  std::atomic<bool> real_clock{false};
   bool waits_asleep = false;                    // as with cudaDeviceScheduleBlockingSync; else it spins
   std::atomic<std::int64_t> waiting_ran_ns{0};  // CPU time that threads took in all their waits
   std::int64_t tick(std::int64_t ns);
