@@ -77,6 +77,34 @@ def test_calling_operators_and_the_frameworks_own_python_are_no_slow_functions()
     assert not [one for one in python_overhead(program(*inside)) if "CPU time" in one.title]
 
 
+def test_what_the_standard_library_does_with_modules_is_work_that_the_line_asked_for():
+    """`copy.deepcopy(model)` calls an operator for each parameter, and takes 40 µs of Python for each."""
+    python, torch = "/usr/lib/python3.11/copy.py", "/usr/lib/python3.11/site-packages/torch/_tensor.py"
+    inside = [
+        "python main @ /home/ada/train.py:41",
+        "  python average @ /home/ada/ema.py:6",
+        f"    python deepcopy @ {python}:128 | cpu_sample={25 * MS}/25",
+        f"      python Tensor.__deepcopy__ @ {torch}:90 | cpu_sample={15 * MS}/15",
+        f"        operator aten::clone | time={10 * MS}/1000 call_time={10 * MS}/1000 cpu_sample={10 * MS}/10",
+    ]
+    one = python_overhead(program(*inside))[0]
+    assert one.title.startswith("average takes")
+    assert (one.lines[0].short, one.lines[0].line) == ("ema.py", 6)
+    assert "deepcopy" in one.evidence[0]
+
+
+def test_a_decorator_around_a_call_of_the_framework_is_calling_operators():
+    wrapper, torch = "/usr/lib/python3.11/contextlib.py", "/usr/lib/python3.11/site-packages/torch/optim/sgd.py"
+    inside = [
+        "python main @ /home/ada/train.py:41",
+        "  python forward @ /home/ada/net.py:6",
+        f"    python inner @ {wrapper}:81 | cpu_sample={10 * MS}/10",
+        f"      python relu @ {torch}:10 | cpu_sample={10 * MS}/10",
+        f"        operator aten::add | time={10 * MS}/1000 call_time={10 * MS}/1000 cpu_sample={10 * MS}/10",
+    ]
+    assert not [one for one in python_overhead(program(*inside)) if "CPU time" in one.title]
+
+
 def test_samples_tell_the_length_of_a_step_where_no_clock_did():
     case = Case(program(*SLOW, step=False))
     assert case.loop.measured_by == "CPU samples"

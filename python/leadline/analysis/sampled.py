@@ -1,8 +1,9 @@
 """Which functions of the program took the CPU time that no operator explains, by samples (`leadline run --cpu-sample`).
 
 A sample counts for the innermost function of the user's (else of an installed package's) on its path, with what that
-function called of the standard library, NumPy and native code. Not for it: what runs below the framework's own Python
-(torch's modules and optimizers), and a line that calls operators and takes little for each, which is calling them.
+function called of the standard library (`copy.deepcopy` of a model, with what that calls), NumPy and native code. Not
+for it: what runs below the framework's own Python (torch's modules and optimizers), and a line that calls operators and
+takes little for each, which is calling them.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import numpy as np
 
 from leadline.analysis.columns import Mask, Rows, at_rows, factorized, group_sums, nearest, subtree_sums
 from leadline.analysis.functions import METRIC
-from leadline.analysis.origin import Origin, is_called_as_function, is_dispatch
-from leadline.analysis.scopes import Scopes, frame_origins
+from leadline.analysis.origin import Origin, is_called_as_function, is_dispatch, origin
+from leadline.analysis.scopes import Scopes, frame_origins, outermost
 from leadline.profiles import Tree
 from leadline.schema import FrameKind
 
@@ -47,7 +48,7 @@ def sampled_functions(tree: Tree, scopes: Scopes, where: Mask, operators: Mask, 
     at_line = group_sums(user_nodes, mine, len(tree))
     calls = subtree_sums(tree.shape, np.where(operators, tree.exclusive("call_time").count, 0))
     busy = at_line > _CALLING_NS * calls
-    mine = np.where(at_rows(busy, user_nodes, 0) > 0, mine, 0)
+    mine = np.where((at_rows(busy, user_nodes, 0) > 0) | _below_standard_library(tree, scopes), mine, 0)
     rows = np.flatnonzero(mine)
     if not len(rows):
         return []
@@ -71,8 +72,29 @@ def _own(tree: Tree, scopes: Scopes, sampled: Mask) -> Mask:
     depth = tree.shape.depth
     hidden = (inner >= 0) & (at_rows(depth, inner) > at_rows(depth, scopes.user))
     user = at_rows(whose[tree.frame_of], scopes.user)
+    hidden &= ~_below_standard_library(tree, scopes)
     own: Mask = sampled & (scopes.inner < 0) & (user >= int(Origin.PACKAGE)) & ~hidden
     return own
+
+
+_WRAPPERS = re.compile(r"/(?:contextlib|functools|typing|inspect|enum|abc|weakref|warnings|threading)\.py$")
+"""Modules of the standard library whose functions run what somebody else wrote."""
+
+
+def _below_standard_library(tree: Tree, scopes: Scopes) -> Mask:
+    """Nodes where the first Python frame below the user's line is the standard library's: what that calls is work that
+    the user's line asked for, and not the calling of operators."""
+    files = np.unique(tree.frames["file"])
+    standard = [
+        row
+        for row in files.tolist()
+        if origin(tree.tables.strings[row]) == Origin.RUNTIME and not _WRAPPERS.search(tree.tables.strings[row])
+    ]
+    python = tree.kinds == int(FrameKind.PYTHON)
+    border = scopes.user == np.arange(len(tree))
+    first = outermost(tree, python & ~border, border)
+    found: Mask = np.isin(at_rows(tree.frames["file"][tree.frame_of], first), np.array(standard, np.int64)) & (first >= 0)
+    return found
 
 
 def _function_of_frame(tree: Tree) -> Rows:

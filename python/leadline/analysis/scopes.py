@@ -42,12 +42,12 @@ def scopes(tree: Tree) -> Scopes:
     module, phase = kinds == int(FrameKind.MODULE), kinds == int(FrameKind.PHASE)
     user = user_lines(tree, border)
     changes = border | module | phase | (user == np.arange(len(tree)))
-    outer = _outermost(tree, operator, changes)
+    outer = outermost(tree, operator, changes)
     return Scopes(
         user=user,
         module=within(tree, module, border),
         phase=within(tree, phase, border),
-        outer=np.where(outer >= 0, outer, _outermost(tree, region, changes)),
+        outer=np.where(outer >= 0, outer, outermost(tree, region, changes)),
         inner=within(tree, operator, border),
         thread=nearest(tree.shape, kinds == int(FrameKind.THREAD)),
         process=nearest(tree.shape, kinds == int(FrameKind.PROCESS)),
@@ -76,8 +76,8 @@ def user_lines(tree: Tree, border: Mask) -> Rows:
     return user
 
 
-def _outermost(tree: Tree, wanted: Mask, changes: Mask) -> Rows:
-    """The outermost `wanted` node below the nearest change."""
+def outermost(tree: Tree, wanted: Mask, changes: Mask) -> Rows:
+    """For every node the outermost `wanted` node below the nearest change."""
     seen = nearest(tree.shape, wanted | changes)
     first = wanted & (at_rows(wanted, above(tree.shape, seen), 0) == 0)
     return within(tree, first, changes)

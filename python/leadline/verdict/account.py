@@ -62,6 +62,8 @@ _OF_STATE = {
     "core": "core",
     "other": "kernel",
 }
+_ENGINE = r"/torch/(?:_tensor|autograd/(?:__init__|graph|function))\.py$"
+"""Whose Python is the backward pass."""
 _OF_LIBRARY = (
     ("child", r"/(?:subprocess|multiprocessing/popen_\w+)\.py$"),
     ("network", r"/(?:socket|ssl|http/client)\.py$|/(?:urllib3|requests|httpx|aiohttp|fsspec|boto3|botocore)/"),
@@ -174,7 +176,9 @@ def account(case: Case) -> Account | None:
     rank = next(
         (one.rank for one in case.profile.processes if one.node.row == int(scopes.process[loop.anchors[0]])), -1
     )
-    return Account("step", int(wall), max(loop.steps // case.ranks, 1), rank, _exact(parts, int(wall)), tuple(notes))
+    called = int(case.calls[case.called & ledger.mine].sum() / loop.steps)
+    steps = max(loop.steps // case.ranks, 1)
+    return Account("step", int(wall), steps, rank, _exact(parts, int(wall)), tuple(notes), called)
 
 
 def _exact(parts: list[Part], wall: int) -> tuple[Part, ...]:
@@ -325,11 +329,13 @@ def _python(ledger: Ledger) -> None:
     named = np.zeros(len(tree), np.bool_)
     for one in functions:
         named[one.rows] = True
-    ledger.book("python", outside & named, samples, "sampled")
-    ledger.book("calling", outside & ~named, samples, "sampled")
-    if (draft := ledger.drafts.get("python")) is not None:
-        number = max(int(tree.exclusive(METRIC).count[outside & named].sum()), 1)
-        draft.sure_ns = 2 * draft.ns / number**0.5
+    engine = outside & ~named & case.in_files(_ENGINE)
+    for key, where in (("python", named), ("autograd", engine), ("calling", ~named & ~engine)):
+        here = outside & where
+        ledger.book(key, here, samples, "sampled")
+        number = int(tree.exclusive(METRIC).count[here].sum())
+        if number and (draft := ledger.drafts.get(key)) is not None:
+            draft.sure_ns = 2 * float(samples[here].sum()) / ledger.loop.steps / number**0.5
 
 
 def _held_by_phases(case: Case) -> Mask:

@@ -204,7 +204,8 @@ def _class_words(made: Account, resource: Resource, part: Part) -> str:
     if resource.kind in ("compute", "memory", "random"):
         return f"{CLASSES[resource.kind]}: {SHORT[part.key]} {whole}, most of it {named(top)}{at}"
     if resource.kind == "dispatch":
-        return f"{CLASSES['dispatch']}: calling them takes {whole}{at}"
+        number = f"calling {made.called:,} of them" if made.called else "calling them"
+        return f"{CLASSES['dispatch']}: {number} takes {whole}{at}"
     if resource.kind == "blocked":
         return f"{part.label}, {whole}: {named(top)}{at}"
     if resource.kind == "data":

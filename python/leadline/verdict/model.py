@@ -18,6 +18,7 @@ CLASSES: Mapping[str, str] = {
     "random": "bound by random numbers on the CPU",
     "python": "Python-bound",
     "dispatch": "dispatch-bound: many small operators",
+    "framework": "bound by the framework's own Python",
     "optimizer": "bound by the optimizer",
     "data": "waits for data",
     "ranks": "waits for other ranks",
@@ -94,6 +95,8 @@ class Account:
     rank: int
     parts: tuple[Part, ...]
     notes: tuple[str, ...] = ()
+    called: int = 0
+    """Operators that Python calls in a step, without those that operators call."""
 
     def lane(self, name: str) -> tuple[Part, ...]:
         return tuple(one for one in self.parts if one.lane == name)
