@@ -16,13 +16,16 @@ MS = 1_000_000
 STEPS = 20
 
 
-def drawn(*inside: str, step_ms: int = 10, observed: list[dict[str, object]] | None = None) -> Profile:
-    """Twenty steps of known length on one thread; `inside` are lines below the loop's function, ns over all steps."""
+def drawn(
+    *inside: str, step_ms: int = 10, observed: list[dict[str, object]] | None = None, counts: str = ""
+) -> Profile:
+    """Twenty steps of known length on one thread; `inside` are lines below the loop's function, ns over all steps;
+    `counts`: what the kernel counted of the steps."""
     whole = step_ms * MS
     lines = [
         "process train.py | pid=5",
         f"  thread MainThread | tid=5 wall_ns={whole * STEPS} cpu_ns={whole * STEPS}",
-        f"    phase step | call_time={whole * (STEPS - 1)}/{STEPS - 1}",
+        f"    phase step | call_time={whole * (STEPS - 1)}/{STEPS - 1} {counts}",
         "    python <module> @ /home/ada/train.py:60",
         *("      " + line for line in inside),
         "      python main @ /home/ada/train.py:44",
@@ -86,6 +89,37 @@ def test_time_in_line_for_a_core_is_measured_by_the_kernel():
     assert verdict.account.share("core") == pytest.approx(0.8, abs=0.05)
     assert "waits for a core" in verdict.sentence
     assert verdict.account.share("unexplained") < 0.05
+
+
+def counted(running_ms: float, in_line_ms: float) -> str:
+    number = STEPS - 1
+    ran, queued = int(running_ms * MS) * number, int(in_line_ms * MS) * number
+    return f"step_running={ran}/{number} step_core_wait={queued}/{number}"
+
+
+def slept(ms: float, line: int) -> list[str]:
+    frame = 'native [sleeps] | detail={"wait":"sleep"} ' + f"wait={int(ms * MS) * STEPS}/4"
+    return [f"python main @ /home/ada/train.py:{line}", f"  {frame}"]
+
+
+def test_where_the_kernel_counted_the_step_samples_and_looks_tell_places_and_not_lengths():
+    """10 ms: 4 on a core (1 of them an operator), 2 in line, 4 asleep; samples and looks saw a third of that."""
+    verdict = verdict_of(
+        drawn(*operator("aten::mm", 1), *python("sample", 1, 12), *slept(1.3, 45), counts=counted(4, 2))
+    )
+    assert verdict.account is not None
+    part = {one.key: one.ns / MS for one in verdict.account.parts}
+    assert part["core"] == pytest.approx(2, abs=0.01)
+    assert part["sleep"] == pytest.approx(4, abs=0.01)
+    assert part["python"] == pytest.approx(4 - 1 - 0.1 - 0.1, abs=0.1)  # less both operators and the optimizer
+    assert verdict.account.share("unexplained") < 0.01
+
+
+def test_operators_that_seem_longer_than_their_thread_ran_are_cut_to_it():
+    verdict = verdict_of(drawn(*operator("aten::mm", 9), counts=counted(3, 7)))
+    assert verdict.account is not None
+    assert verdict.account.share("core") == pytest.approx(0.7, abs=0.01)
+    assert verdict.account.share("products") == pytest.approx(0.3, abs=0.02)
 
 
 def test_what_nothing_explains_is_said_and_no_class_is_named():

@@ -93,7 +93,9 @@ def _below_standard_library(tree: Tree, scopes: Scopes) -> Mask:
     python = tree.kinds == int(FrameKind.PYTHON)
     border = scopes.user == np.arange(len(tree))
     first = outermost(tree, python & ~border, border)
-    found: Mask = np.isin(at_rows(tree.frames["file"][tree.frame_of], first), np.array(standard, np.int64)) & (first >= 0)
+    found: Mask = np.isin(at_rows(tree.frames["file"][tree.frame_of], first), np.array(standard, np.int64)) & (
+        first >= 0
+    )
     return found
 
 

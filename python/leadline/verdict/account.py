@@ -7,68 +7,21 @@ explains is `unexplained`; nothing is ever cut to make a sum come out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leadline.analysis.case import Case
-from leadline.analysis.columns import Mask, Rows, nearest, subtree_sums
-from leadline.analysis.functions import METRIC
-from leadline.analysis.loop import Loop
-from leadline.analysis.waiting import METRIC as WAIT
-from leadline.analysis.waiting import STATES, states_of
+from leadline.analysis.columns import Mask, subtree_sums
 from leadline.analysis.workclass import classes_of_nodes
-from leadline.profiles import Thread
 from leadline.schema import FrameKind
-from leadline.verdict.contention import Contention, contention
+from leadline.verdict.between import fill_between
+from leadline.verdict.ledger import LABELS, WAITS, Draft, Ledger
 from leadline.verdict.model import Account, Part, Place
 from leadline.verdict.places import Places
 from leadline.work.operators import CLASSES
 
-LABELS = {
-    "products": "matrix products and convolutions",
-    "moves": "moving data (element-wise, copies, layout, normalisation)",
-    "random": "random numbers",
-    "optimizer": "the optimizer",
-    "autograd": "autograd's bookkeeping",
-    "calling": "calling operators (dispatch, modules, torch's own Python)",
-    "python": "Python",
-    "collection": "garbage collection",
-    "saving": "saving files",
-    "compile": "compiling",
-    "data": "waiting for data",
-    "device": "waiting for the device",
-    "ranks": "communication with other ranks",
-    "core": "waiting for a core",
-    "lock": "waiting for a lock or the interpreter",
-    "io": "waiting for files or pipes",
-    "network": "waiting for the network",
-    "child": "waiting for a child process",
-    "kernel": "waiting inside a system call",
-    "sleep": "sleeping",
-    "pool": "operations on the framework's own threads",
-    "unexplained": "unexplained",
-}
-_WAITS = frozenset(("data", "device", "ranks", "core", "lock", "io", "network", "child", "kernel", "sleep", "pool"))
-_OF_STATE = {
-    "gil": "lock",
-    "lock": "lock",
-    "io": "io",
-    "child": "child",
-    "sleep": "sleep",
-    "device": "device",
-    "core": "core",
-    "other": "kernel",
-}
-_ENGINE = r"/torch/(?:_tensor|autograd/(?:__init__|graph|function))\.py$"
-"""Whose Python is the backward pass."""
-_OF_LIBRARY = (
-    ("child", r"/(?:subprocess|multiprocessing/popen_\w+)\.py$"),
-    ("network", r"/(?:socket|ssl|http/client)\.py$|/(?:urllib3|requests|httpx|aiohttp|fsspec|boto3|botocore)/"),
-)
-"""Whose read or write it is, where the standard library's frames above it say so: a pipe of a child, a socket."""
 PART_OF_CLASS = {
     **dict.fromkeys(("matrix product", "convolution", "attention", "recurrent"), "products"),
     **dict.fromkeys(
@@ -84,64 +37,6 @@ PART_OF_CLASS = {
 DISPATCH_NS = 2_000.0
 """What an operator takes without work, were it not called from Python: calling is at least so much of its own time."""
 FEW_SAMPLES = 30
-
-
-@dataclass
-class Draft:
-    """Sums of a part while the account is made: `rows` and `values` say where."""
-
-    ns: float = 0.0
-    known: str = "measured"
-    sure_ns: float = 0.0
-    rows: list[Rows] = field(default_factory=list)
-    values: list[NDArray[np.float64]] = field(default_factory=list)
-
-    def add(self, rows: Rows, values: NDArray[np.float64]) -> None:
-        self.ns += float(values.sum())
-        self.rows.append(rows)
-        self.values.append(values)
-
-
-class Ledger:
-    """Books time of one thread's steps in parts, never more than the step has."""
-
-    def __init__(self, case: Case, loop: Loop, thread: Thread | None) -> None:
-        self.case, self.loop = case, loop
-        self.thread = thread
-        self.drafts: dict[str, Draft] = {}
-        self.tree = case.tree
-        scopes = case.analysis.scopes
-        self.mine: Mask = loop.inside & (scopes.thread == scopes.thread[loop.anchors[0]])
-        self.contention: Contention = contention(case.profile, thread)
-        self.queued_loading = 0.0
-
-    def book(self, key: str, where: Mask, values: NDArray[np.float64], known: str = "measured") -> float:
-        """`values`: ns over all steps per node."""
-        rows = np.flatnonzero(where & (values > 0))
-        if not len(rows):
-            return 0.0
-        draft = self.drafts.setdefault(key, Draft(known=known))
-        if draft.known != known:
-            draft.known = "estimated"
-        of_step = values[rows] / self.loop.steps
-        draft.add(rows, of_step)
-        return float(of_step.sum())
-
-    def fill(self, key: str, ns: float, known: str) -> None:
-        """Time of one step that has no place in the tree."""
-        if ns > 0:
-            draft = self.drafts.setdefault(key, Draft(known=known))
-            draft.ns += ns
-
-    @property
-    def booked(self) -> float:
-        return sum(one.ns for one in self.drafts.values())
-
-    def shrink(self, factor: float, keys: Iterable[str]) -> None:
-        for key in keys:
-            draft = self.drafts[key]
-            draft.ns *= factor
-            draft.values = [values * factor for values in draft.values]
 
 
 def account(case: Case) -> Account | None:
@@ -160,15 +55,16 @@ def account(case: Case) -> Account | None:
     _phases(ledger)
     ledger.fill("compile", again, "measured")
     _waits(ledger)
-    _python(ledger)
     if not loop.measured_by:
+        fill_between(ledger, wall)
         wall += again
         notes.append("no clock measured the step: it is the sum of its operators, phases and waits")
         wall = max(wall, ledger.booked)
+    else:
+        fill_between(ledger, wall)
     if ledger.booked > wall:  # operators of several threads at a time, or samples that are few
         ledger.shrink(wall / ledger.booked, list(ledger.drafts))
         notes.append("parts were measured on several threads and are scaled to the step")
-    _off_core(ledger, wall)
     ledger.fill("unexplained", wall - ledger.booked, "estimated")
     places = Places(case)
     parts = [_part(key, draft, wall, places) for key, draft in ledger.drafts.items() if draft.ns >= 0.5]
@@ -191,7 +87,7 @@ def _exact(parts: list[Part], wall: int) -> tuple[Part, ...]:
 
 
 def _part(key: str, draft: Draft, wall: float, places: Places) -> Part:
-    group = "unexplained" if key == "unexplained" else "wait" if key in _WAITS else "core"
+    group = "unexplained" if key == "unexplained" else "wait" if key in WAITS else "core"
     found: tuple[Place, ...] = ()
     if draft.rows:
         rows, values = np.concatenate(draft.rows), np.concatenate(draft.values)
@@ -255,7 +151,7 @@ def _phases(ledger: Ledger) -> None:
     known, ratio = ledger.contention.queue
     ran = of_loading * ledger.contention.loading_ran
     in_line = min(of_loading - ran, ran * ratio) if ledger.contention.loading_ran < 1 else 0.0
-    ledger.queued_loading = in_line / loop.steps
+    ledger.queued_loading, ledger.loading_ran = in_line / loop.steps, ran / loop.steps
     ledger.fill("core", ledger.queued_loading, known)
     whole = of_loading - in_line
     sampled = float(samples.sum()) if samples is not None else 0.0
@@ -275,7 +171,7 @@ def _phases(ledger: Ledger) -> None:
     ):
         ledger.book(key, own & case.named(FrameKind.PHASE, name), time * of_python)
     called = case.tree.exclusive("call_time").sum.astype(np.float64)
-    ledger.book("collection", case.pauses & ledger.mine, called)
+    ledger.book("collection", case.pauses & ledger.mine, called * of_python)
     ledger.book("saving", case.saving & ledger.mine, called)
 
 
@@ -313,72 +209,3 @@ def _blocking_copies(case: Case, where: Mask) -> NDArray[np.float64]:
     rest = rest - np.maximum(tree.exclusive("sync_time").sum, 0)
     waits: NDArray[np.float64] = np.where(api & (rest > 0), rest, 0.0).astype(np.float64)
     return waits
-
-
-def _python(ledger: Ledger) -> None:
-    """Python between operators: by samples where there are any."""
-    case, tree = ledger.case, ledger.tree
-    if not case.sampled_ns:
-        return
-    timed = _held_by_phases(case)
-    outside = ledger.mine & (case.analysis.scopes.inner < 0) & ~timed & ~case.in_phase("compile")
-    samples = np.where(outside, case.samples, 0).astype(np.float64)
-    if not samples.any():
-        return
-    functions = case.sampled(outside, most=200)
-    named = np.zeros(len(tree), np.bool_)
-    for one in functions:
-        named[one.rows] = True
-    engine = outside & ~named & case.in_files(_ENGINE)
-    for key, where in (("python", named), ("autograd", engine), ("calling", ~named & ~engine)):
-        here = outside & where
-        ledger.book(key, here, samples, "sampled")
-        number = int(tree.exclusive(METRIC).count[here].sum())
-        if number and (draft := ledger.drafts.get(key)) is not None:
-            draft.sure_ns = 2 * float(samples[here].sum()) / ledger.loop.steps / number**0.5
-
-
-def _held_by_phases(case: Case) -> Mask:
-    """Nodes below a phase whose own time holds the Python in it."""
-    tree = case.tree
-    phase = (tree.kinds == int(FrameKind.PHASE)) & (tree.exclusive("time").count > 0)
-    border = (tree.kinds == int(FrameKind.THREAD)) | (tree.kinds == int(FrameKind.PROCESS))
-    inner = nearest(tree.shape, phase | border)
-    held: Mask = phase[np.maximum(inner, 0)] & (inner >= 0)
-    return held
-
-
-def _off_core(ledger: Ledger, wall: float) -> None:
-    """The rest of the step: what is known of waiting, else nothing."""
-    left = wall - ledger.booked
-    if left <= 0:
-        return
-    case, loop, tree = ledger.case, ledger.loop, ledger.tree
-    waits = np.where(ledger.mine & ~case.in_phase("data loading"), tree.exclusive(WAIT).sum, 0)
-    if waits.any():
-        states = states_of(tree)
-        of_step = waits / loop.steps
-        scale = min(1.0, left / float(of_step.sum()))
-        values = waits.astype(np.float64) * scale
-        reading = states == STATES.index("io")
-        for key, files in _OF_LIBRARY if (reading & (waits > 0)).any() else ():
-            here = reading & case.in_files(files)
-            reading &= ~here
-            ledger.book(key, here, values, "sampled")
-        for number, state in enumerate(STATES):
-            here = reading if state == "io" else states == number
-            if here.any():
-                ledger.book(_OF_STATE[state], here, values, "sampled")
-        left = wall - ledger.booked
-    if left <= 0:
-        return
-    on_core = sum(one.ns for key, one in ledger.drafts.items() if key not in _WAITS)
-    known, ratio = ledger.contention.queue
-    seen = ledger.drafts["core"].ns - ledger.queued_loading if "core" in ledger.drafts else 0.0
-    ledger.fill("core", min(left, max(on_core * ratio - seen, 0.0)), known)
-    left = wall - ledger.booked
-    if left > 0 and not case.sampled_ns and loop.measured_by:
-        # without samples: Python as far as the thread ran, which the whole run's CPU time says
-        ran = ledger.contention.ran
-        python = min(left, max(ran * wall - on_core, 0.0)) if ran is not None else 0.0
-        ledger.fill("calling", python, "estimated")

@@ -9,6 +9,7 @@ import numpy as np
 
 from leadline.profiles import Profile, Thread
 from leadline.schema import FrameKind
+from leadline.steps.model import RankSteps
 
 _ENOUGH_NS = 200_000_000
 """On a core: of less the share in line is an accident."""
@@ -26,8 +27,8 @@ class Contention:
     queue: tuple[str, float]
 
 
-def contention(profile: Profile, thread: Thread | None) -> Contention:
-    """Of one thread; 1 everywhere where nothing was measured."""
+def contention(profile: Profile, thread: Thread | None, steps: RankSteps | None = None) -> Contention:
+    """Of one thread; 1 everywhere where nothing was measured. `steps`: those that it runs, if it does."""
     if thread is None:
         return Contention(1.0, 1.0, 1.0, None, ("estimated", 0.0))
     tree = profile.tree
@@ -39,6 +40,8 @@ def contention(profile: Profile, thread: Thread | None) -> Contention:
     loading = _phase_ran(profile, "data loading")
     whole = thread.cpu_ns / thread.wall_ns if 0 < thread.cpu_ns <= thread.wall_ns else None
     known, ratio = _queue(profile, thread)
+    if steps is not None and steps.running_ns > 0 and steps.core_wait_ns >= 0:
+        known, ratio = "measured", steps.core_wait_ns / steps.running_ns
     if not known:
         known, ratio = "estimated", (1 / operators - 1 if operators < 0.97 else 0.0)
     python = 1 / (1 + ratio)

@@ -11,8 +11,9 @@ from leadline.analysis.functions import METRIC, imports
 from leadline.analysis.threads import main_threads
 from leadline.analysis.workclass import classes_of_nodes
 from leadline.schema import FrameKind
-from leadline.verdict.account import LABELS, PART_OF_CLASS
+from leadline.verdict.account import PART_OF_CLASS
 from leadline.verdict.contention import contention
+from leadline.verdict.ledger import LABELS
 from leadline.verdict.model import Account, Part
 from leadline.verdict.places import Places
 from leadline.work.operators import CLASSES

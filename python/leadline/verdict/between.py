@@ -1,0 +1,187 @@
+"""What no operator and no known wait explains of a step: Python by samples, and waiting by looks.
+
+Where the kernel's counts of a step are known (how long its thread ran, and stood in line for a core), only the places
+are samples: what is left of the running time is Python's and the framework's, what is left of the rest is waiting.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.analysis.case import Case
+from leadline.analysis.columns import Mask, Rows, nearest
+from leadline.analysis.functions import METRIC
+from leadline.analysis.waiting import METRIC as WAIT
+from leadline.analysis.waiting import STATES, states_of
+from leadline.schema import FrameKind
+from leadline.verdict.ledger import WAITS, Ledger
+
+_OF_STATE = {
+    "gil": "lock",
+    "lock": "lock",
+    "io": "io",
+    "child": "child",
+    "sleep": "sleep",
+    "device": "device",
+    "core": "core",
+    "other": "kernel",
+}
+_OF_LIBRARY = (
+    ("child", r"/(?:subprocess|multiprocessing/popen_\w+)\.py$"),
+    ("network", r"/(?:socket|ssl|http/client)\.py$|/(?:urllib3|requests|httpx|aiohttp|fsspec|boto3|botocore)/"),
+)
+"""Whose read or write it is, where the standard library's frames above it say so: a pipe of a child, a socket."""
+_ENGINE = r"/torch/(?:_tensor|autograd/(?:__init__|graph|function))\.py$"
+"""Whose Python is the backward pass."""
+_CALLING_NS = 30_000.0
+"""On a core: what calling an operator from Python takes at most, where nothing was sampled."""
+_SAME = 0.02
+"""Of the step: the counts are of the step that the account is of."""
+
+
+def fill_between(ledger: Ledger, wall: float) -> None:
+    """Book what is left of the step after operators, phases and measured waits."""
+    main = ledger.loop.of.main
+    told = main.running_ns >= 0 and main.core_wait_ns >= 0 and main.mean_ns > 0
+    if told and abs(main.mean_ns - wall) <= _SAME * wall:
+        _by_counts(ledger, wall, main.running_ns * wall / main.mean_ns, main.core_wait_ns * wall / main.mean_ns)
+    else:
+        _python(ledger, 1.0)
+        if ledger.booked <= wall or not ledger.loop.measured_by:
+            _off_core(ledger, wall)
+
+
+def _by_counts(ledger: Ledger, wall: float, running: float, in_line: float) -> None:
+    """`running`, `in_line`: ns of a step by the kernel's counts. Parts that were measured stay as they are, as far as
+    the counts leave them room."""
+    drafts = ledger.drafts
+    drafts.pop("core", None)  # an estimate, where this is a count
+    in_line = min(in_line, wall)
+    running = min(running, wall - in_line)
+    blocked = wall - in_line - running
+    data = drafts["data"].ns if "data" in drafts else 0.0
+    loading = min(ledger.loading_ran, data)
+    waited = sum(one.ns for key, one in drafts.items() if key in WAITS) - loading
+    spun = max(waited - blocked, 0.0)  # a wait that spins runs
+    on_core = [key for key in drafts if key not in WAITS]
+    measured = sum(drafts[key].ns for key in on_core)
+    left = running - loading - spun - measured
+    if left < 0 and measured > 0:
+        ledger.shrink(max(measured + left, 0.0) / measured, on_core)
+    _fill_core(ledger, max(left, 0.0))
+    ledger.fill("core", in_line, "measured")
+    if "core" in drafts:
+        waits, states = _looks(ledger)
+        here = np.flatnonzero((states == STATES.index("core")) & (waits > 0))
+        if len(here):  # only the places
+            drafts["core"].rows.append(here)
+            drafts["core"].values.append(waits[here] * (in_line / float(waits[here].sum())))
+    _fill_blocked(ledger, max(blocked - waited, 0.0))
+
+
+def _fill_core(ledger: Ledger, left: float) -> None:
+    """`left`: ns of a step that the thread ran outside of what was measured; samples say in what."""
+    seen = _sampled_outside(ledger)
+    samples = float(seen.sum()) / ledger.loop.steps
+    if samples > 0:
+        _python(ledger, left / samples)
+    elif left > 0:
+        called = ledger.case.calls[ledger.case.called & ledger.mine].sum() / ledger.loop.steps
+        ledger.fill("calling", min(left, _CALLING_NS * float(called)), "estimated")
+
+
+def _fill_blocked(ledger: Ledger, left: float) -> None:
+    """`left`: ns of a step that the thread neither ran nor stood in line, and that no measured wait explains."""
+    waits, states = _looks(ledger)
+    waits = np.where(states == STATES.index("core"), 0, waits)
+    seen = float(waits.sum()) / ledger.loop.steps
+    if left > 0 and seen > 0:
+        _book_waits(ledger, waits * (left / seen), states)
+
+
+def _looks(ledger: Ledger) -> tuple[NDArray[np.float64], Rows]:
+    """Waiting outside of data loading, by looks, and what for: a place of STATES per node."""
+    tree = ledger.tree
+    waits = np.where(ledger.mine & ~ledger.case.in_phase("data loading"), tree.exclusive(WAIT).sum, 0)
+    return np.maximum(waits, 0).astype(np.float64), states_of(tree)
+
+
+def _book_waits(ledger: Ledger, values: NDArray[np.float64], states: Rows) -> None:
+    reading = states == STATES.index("io")
+    for key, files in _OF_LIBRARY if (reading & (values > 0)).any() else ():
+        here = reading & ledger.case.in_files(files)
+        reading &= ~here
+        ledger.book(key, here, values, "sampled")
+    for number, state in enumerate(STATES):
+        here = reading if state == "io" else states == number
+        if here.any():
+            ledger.book(_OF_STATE[state], here, values, "sampled")
+
+
+def _outside(ledger: Ledger) -> Mask:
+    """Nodes of the loop's thread between operators, and in no phase whose own time holds the Python in it."""
+    case = ledger.case
+    found: Mask = ledger.mine & (case.analysis.scopes.inner < 0) & ~_held_by_phases(case) & ~case.in_phase("compile")
+    return found
+
+
+def _sampled_outside(ledger: Ledger) -> NDArray[np.float64]:
+    if not ledger.case.sampled_ns:
+        return np.zeros(len(ledger.tree), np.float64)
+    return np.where(_outside(ledger), ledger.case.samples, 0).astype(np.float64)
+
+
+def _python(ledger: Ledger, factor: float) -> None:
+    """Python between operators by samples, where there are any; `factor`: what a sampled nanosecond stands for."""
+    case, tree = ledger.case, ledger.tree
+    samples = _sampled_outside(ledger) * factor
+    if not samples.any():
+        return
+    outside = _outside(ledger)
+    functions = case.sampled(outside, most=200)
+    named = np.zeros(len(tree), np.bool_)
+    for one in functions:
+        named[one.rows] = True
+    engine = outside & ~named & case.in_files(_ENGINE)
+    for key, where in (("python", named), ("autograd", engine), ("calling", ~named & ~engine)):
+        here = outside & where
+        ledger.book(key, here, samples, "sampled")
+        number = int(tree.exclusive(METRIC).count[here].sum())
+        if number and (draft := ledger.drafts.get(key)) is not None:
+            draft.sure_ns = 2 * float(samples[here].sum()) / ledger.loop.steps / number**0.5
+
+
+def _held_by_phases(case: Case) -> Mask:
+    """Nodes below a phase whose own time holds the Python in it."""
+    tree = case.tree
+    phase = (tree.kinds == int(FrameKind.PHASE)) & (tree.exclusive("time").count > 0)
+    border = (tree.kinds == int(FrameKind.THREAD)) | (tree.kinds == int(FrameKind.PROCESS))
+    inner = nearest(tree.shape, phase | border)
+    held: Mask = phase[np.maximum(inner, 0)] & (inner >= 0)
+    return held
+
+
+def _off_core(ledger: Ledger, wall: float) -> None:
+    """The rest of the step: what is known of waiting, else nothing."""
+    left = wall - ledger.booked
+    if left <= 0:
+        return
+    case, loop, tree = ledger.case, ledger.loop, ledger.tree
+    waits = np.where(ledger.mine & ~case.in_phase("data loading"), tree.exclusive(WAIT).sum, 0)
+    if waits.any():
+        scale = min(1.0, left / (float(waits.sum()) / loop.steps))
+        _book_waits(ledger, waits.astype(np.float64) * scale, states_of(tree))
+        left = wall - ledger.booked
+    if left <= 0:
+        return
+    on_core = sum(one.ns for key, one in ledger.drafts.items() if key not in WAITS)
+    known, ratio = ledger.contention.queue
+    seen = ledger.drafts["core"].ns - ledger.queued_loading if "core" in ledger.drafts else 0.0
+    ledger.fill("core", min(left, max(on_core * ratio - seen, 0.0)), known)
+    left = wall - ledger.booked
+    if left > 0 and not case.sampled_ns and loop.measured_by:
+        # without samples: Python as far as the thread ran, which the whole run's CPU time says
+        ran = ledger.contention.ran
+        python = min(left, max(ran * wall - on_core, 0.0)) if ran is not None else 0.0
+        ledger.fill("calling", python, "estimated")
