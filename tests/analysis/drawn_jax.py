@@ -104,7 +104,7 @@ PAIRS: dict[str, tuple[Callable[[], Profile], Callable[[], Profile], str, int]] 
     "captured_constants": (
         stepped(*step(), _COMPILED, constants=constant(8 << 20)),
         stepped(*step(), _COMPILED, constants=constant(1 << 20)),
-        "jit(step) holds 8.0 MiB of arrays as constants",
+        "jit(step) holds 8.00 MiB of arrays as constants",
         7,
     ),
     "unrolled_loop": (
@@ -128,7 +128,7 @@ PAIRS: dict[str, tuple[Callable[[], Profile], Callable[[], Profile], str, int]] 
     "host_copies": (
         stepped(*step(), *copied(40 << 20, ' detail={"again":true}')),
         stepped(*step(), *copied(40 << 20, "")),
-        "The same NumPy data is copied to the device once a step, 4.0 MiB",
+        "The same NumPy data is copied to the device once a step, 4.00 MiB",
         43,
     ),
 }

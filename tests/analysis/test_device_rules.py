@@ -39,7 +39,7 @@ def test_batches_from_pageable_memory_are_named_and_pinned_ones_are_not():
 def test_small_kernels_of_one_line_are_one_finding():
     lines = (LINE, "  operator aten::add | time=400/400 call_time=400/400", "    kernel add | gpu_time@0:7=800000/400")
     one = named(analyze(training(*lines)), "kernel_fusion")
-    assert "40 kernels a step of 2.0 µs" in one.title
+    assert "40 kernels a step of 2.00 µs" in one.title
     large = (
         LINE,
         "  operator aten::add | time=400/400 call_time=400/400",

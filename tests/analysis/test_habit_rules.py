@@ -124,7 +124,7 @@ def test_checkpoints_in_every_step_are_named_at_their_line_and_are_no_python_bet
     named = one(found, "saving_in_loop")
     assert (named.severity.value, named.lines[0].line) == ("warning", 45)
     assert named.title == "Saving takes 20 % of the step"
-    assert named.evidence == ("10 files are written in 10 steps, 20.0 ms in all: 2.0 ms of a step's 10.0 ms",)
+    assert named.evidence == ("10 files are written in 10 steps, 20.0 ms in all: 2.00 ms of a step's 10.0 ms",)
     assert (named.gain.low_ns, named.gain.high_ns) == (800_000, 2 * MS)  # one base for title, evidence and gain
 
 
@@ -132,7 +132,7 @@ def test_a_checkpoint_now_and_then_is_told_as_that_or_not_at_all():
     assert one(analyze(saving(1, 1)), "saving_in_loop") is None
     seldom = one(analyze(saving(2, 4)), "saving_in_loop")
     assert seldom.severity.value == "info"
-    assert seldom.evidence == ("2 files are written in 10 steps, 4.0 ms in all: 400 µs of a step's 10.0 ms",)
+    assert seldom.evidence == ("2 files are written in 10 steps, 4.00 ms in all: 400 µs of a step's 10.0 ms",)
 
 
 def test_deep_copies_of_tensors_are_named_and_copies_of_other_code_are_not():
@@ -157,7 +157,7 @@ def test_workers_that_each_pass_starts_anew_are_named_with_what_they_were_waited
     found = [one for one in analyze(loading(passes)) if one.rule == "data_loading"]
     started = next(one for one in found if "started anew" in one.title)
     assert "5 times" in started.title
-    assert started.evidence == ("starting them takes 1.0 ms each time, and their first batch 4.0 ms",)
+    assert started.evidence == ("starting them takes 1.00 ms each time, and their first batch 4.00 ms",)
     assert started.gain.expected_ns * 10 == pytest.approx(0.8 * 20 * MS)  # four starts of five, over ten steps
     waits = next(one for one in found if "waits for data" in one.title)
     assert any(text.startswith("67 % of it waits for the first batch of workers") for text in waits.evidence)

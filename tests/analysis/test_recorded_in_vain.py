@@ -89,7 +89,7 @@ def test_one_result_that_is_not_used_does_not_blame_its_module():
 def test_memory_alone_is_reason_enough():
     (found,) = findings(program(*passes(43, 10, 2, 10, more=f" peak_live_bytes={8 * MS} alloc_bytes={80 * MS}/10")))
     assert found.severity.value == "warning"
-    assert found.evidence[1] == "7.6 MiB of their results were alive at the peak, 100 % of it"
+    assert found.evidence[1] == "7.63 MiB of their results were alive at the peak, 100 % of it"
 
 
 def test_lines_outside_of_modules_are_named_by_their_function():

@@ -72,7 +72,7 @@ def test_a_last_small_batch_decides_nothing():
     assert diff.step.ratio == pytest.approx((1000 + 60) / ((50 * 1000 + 10) / 51 + 60))
     assert judge(diff, Limits(0.05)).code == 0
     assert judge(compare([drawn(drop)], [drawn(keep)]), Limits(0.05)).code == 0
-    assert "+1.9%" in text_comparison(diff)
+    assert "+1.9 %" in text_comparison(diff)
 
 
 @pytest.mark.parametrize("factor", [0.5, 0.8, 1.15, 1.25, 2.0])

@@ -31,9 +31,9 @@ DRAWN = """
     ("tool", "expected"),
     [
         ("bank_conflict", ["gemm.cu:12", "96", "32", "norm.cu:3"]),
-        ("barrier_stall", ["norm.cu:9", "900", "300", "90.0%"]),
-        ("divergence", ["norm.cu:5", "75.0%", "50.0%"]),
-        ("redundant_load", ["gemm.cu:7", "4 times", "75.0%", "train.py:10"]),
+        ("barrier_stall", ["norm.cu:9", "900", "300", "90 %"]),
+        ("divergence", ["norm.cu:5", "75 %", "50 %"]),
+        ("redundant_load", ["gemm.cu:7", "4 times", "75 %", "train.py:10"]),
         ("kernel_frequency", ["gemm", "norm"]),
     ],
 )

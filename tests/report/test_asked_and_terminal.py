@@ -64,8 +64,8 @@ def test_the_summary_shows_the_other_thread_that_worked():
         "x.leadline",
     )
     assert [line.strip() for line in text.splitlines() if line.startswith("time")] == [
-        "time      operators 30.0%, Python ~10.0%, idle ~60.0%",
-        "time      operators 50.0%, idle ~50.0%  (autograd)",
+        "time      operators 30 %, Python ~10 %, idle ~60 %",
+        "time      operators 50 %, idle ~50 %  (autograd)",
     ]
 
 

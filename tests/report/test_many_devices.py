@@ -68,7 +68,7 @@ def test_two_devices_of_one_model_are_two():
     text = render(summary)
     assert "(device 0)" in text
     assert "(device 1)" in text
-    assert "100.0%" in text
+    assert "100 %" in text
     assert "1000" not in text
 
 

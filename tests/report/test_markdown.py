@@ -22,7 +22,7 @@ def test_report():
     text = render_markdown(build_report(training(), ReportOptions(merge_layers=True), "run.leadline"))
     assert text.startswith("## Leadline: `train.py --steps 2`\n")
     assert (
-        "| `model/gpt.py:12 Block.forward`<br>`model.h.* (Block, 2 modules) › aten::linear` | 52.0% | 2.60 ms | 4 |"
+        "| `model/gpt.py:12 Block.forward`<br>`model.h.* (Block, 2 modules) › aten::linear` | 52 % | 2.60 ms | 4 |"
         in text
     )
     assert "### Hottest call paths by time\n\nShares of 5.00 ms in all.\n" in text

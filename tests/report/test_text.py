@@ -25,20 +25,20 @@ Leadline  train.py --steps 2
 asked: memory
 
 Time  shares of each thread's wall time from its first event on; ~ marks an estimate
-  thread          wall  operators  Python  data loading    idle
-  main thread  10.0 ms      60.0%  ~20.0%         10.0%  ~10.0%  ooooooooooooooPPPPPddd..
+  thread          wall  operators  Python  data loading   idle
+  main thread  10.0 ms       60 %   ~20 %          10 %  ~10 %  ooooooooooooooPPPPPddd..
 
 Hottest call paths by time  shares of 5.00 ms in all; your line, below it module, phase, operator
-   1   52.0%    2.60 ms  model/gpt.py:12 Block.forward  4 calls
+   1    52 %    2.60 ms  model/gpt.py:12 Block.forward  4 calls
         model.h.* (Block, 2 modules) › aten::linear
         from model/gpt.py:30 GPT.forward ← train.py:70 main ← train.py:88
-   2   32.0%    1.60 ms  model/gpt.py:12 Block.forward  2 calls
+   2    32 %    1.60 ms  model/gpt.py:12 Block.forward  2 calls
         model.h.0 (Block) › backward › AddmmBackward0
         from model/gpt.py:30 GPT.forward ← train.py:70 main ← train.py:88
-   3   10.0%     500 µs  train.py:70 main  2 calls
+   3    10 %     500 µs  train.py:70 main  2 calls
         optimizer › Optimizer.step#SGD.step
         from train.py:88
-   4    6.0%     300 µs  train.py:70 main  3 calls
+   4   6.0 %     300 µs  train.py:70 main  3 calls
         data loading › aten::stack
         from train.py:88
 
@@ -59,17 +59,17 @@ Modules  with their submodules; backward counted where its forward ran
 
 Phases  shares of 5.00 ms in all
   phase            time  share  operators  allocated
-  forward       2.60 ms  52.0%          8   8.00 KiB
-  backward      1.60 ms  32.0%          6   8.00 KiB
-  optimizer      500 µs  10.0%          8        0 B
-  data loading   300 µs   6.0%          3        0 B
+  forward       2.60 ms   52 %          8   8.00 KiB
+  backward      1.60 ms   32 %          6   8.00 KiB
+  optimizer      500 µs   10 %          8        0 B
+  data loading   300 µs  6.0 %          3        0 B
 
 Tensor memory  16.0 KiB in 6 allocations, 0 B freed
   peak 8.00 KiB on CPU; alive at that moment:
-      100.0%   8.00 KiB  model/gpt.py:12 Block.forward  model.h.* › aten::linear
+       100 %   8.00 KiB  model/gpt.py:12 Block.forward  model.h.* › aten::linear
 
 Capture quality
-  own cost 1.0% of the run, 64.0 KiB held
+  own cost 1.0 % of the run, 64.0 KiB held
   12 × free_unknown: memory freed that was allocated before measuring began
   1 × provider_unavailable: CUPTI is held by nsys.
 
@@ -81,13 +81,13 @@ Next
 
 SUMMARY = r"""
 leadline  train.py --steps 2  12.0 ms  >  run.leadline
-time      operators 60.0%, Python ~20.0%, data loading 10.0%, idle ~10.0%
-hottest    52.0%   2.60 ms  model/gpt.py:12 Block.forward  model.h.* › aten::linear
-           32.0%   1.60 ms  model/gpt.py:12 Block.forward  model.h.0 › backward › AddmmBackward0
-           10.0%    500 µs  train.py:70 main  optimizer › Optimizer.step#SGD.step
-            6.0%    300 µs  train.py:70 main  data loading › aten::stack
-memory    peak 8.00 KiB of tensors on CPU, 100.0% from model/gpt.py:12 Block.forward
-quality   not everything was measured: 12 free_unknown, 1 provider_unavailable; own cost 1.0% of th…
+time      operators 60 %, Python ~20 %, data loading 10 %, idle ~10 %
+hottest     52 %   2.60 ms  model/gpt.py:12 Block.forward  model.h.* › aten::linear
+            32 %   1.60 ms  model/gpt.py:12 Block.forward  model.h.0 › backward › AddmmBackward0
+            10 %    500 µs  train.py:70 main  optimizer › Optimizer.step#SGD.step
+           6.0 %    300 µs  train.py:70 main  data loading › aten::stack
+memory    peak 8.00 KiB of tensors on CPU, 100 % from model/gpt.py:12 Block.forward
+quality   not everything was measured: 12 free_unknown, 1 provider_unavailable; own cost 1.0 % of t…
 next      leadline report run.leadline --format html -o run.html
           leadline report run.leadline --focus 'model/gpt\.py:12$'
           leadline export run.leadline --format speedscope -o run.speedscope.json
@@ -118,11 +118,11 @@ def test_every_thread_that_worked_is_shown_with_its_rank():
       thread MainThread | tid=9 wall_ns=1000 operator_ns=100 data_ns=700 cpu_ns=100
     """)
     assert printed(profile).split("\n\n")[1].splitlines()[1:] == [
-        "  thread                          wall  operators  Python  data loading     idle",
-        "  rank 0, main thread          1.00 µs      50.0%  ~10.0%          0.0%   ~40.0%  ooooooooPP......",
-        "  rank 0, autograd             1.00 µs      40.0%    0.0%          0.0%   ~60.0%  oooooo..........",
-        "  rank 0 child 4, main thread  1.00 µs       0.0%    0.0%          0.0%  ~100.0%  ................",
-        "  rank 1, main thread          1.00 µs      10.0%    0.0%         70.0%   ~20.0%  ooddddddddddd...",
+        "  thread                          wall  operators  Python  data loading    idle",
+        "  rank 0, main thread          1.00 µs       50 %   ~10 %           0 %   ~40 %  ooooooooPP......",
+        "  rank 0, autograd             1.00 µs       40 %     0 %           0 %   ~60 %  oooooo..........",
+        "  rank 0 child 4, main thread  1.00 µs        0 %     0 %           0 %  ~100 %  ................",
+        "  rank 1, main thread          1.00 µs       10 %     0 %          70 %   ~20 %  ooddddddddddd...",
     ]
 
 
@@ -140,7 +140,7 @@ def test_a_device_has_a_section_of_its_own_and_orders_the_paths():
     assert "Hottest call paths by GPU time" in text
     assert "Devices  threads waited 700 ns for devices\n" in text
     assert "  GPU 0 (device 0)        3  6.00 µs  2.00 µs  4.00 KiB   n/a   n/a                   n/a\n" in text
-    assert "  sgemm<float>  kernel      3  6.00 µs  75.0%  2.00 µs  0 ns\n" in text
+    assert "  sgemm<float>  kernel      3  6.00 µs   75 %  2.00 µs  0 ns\n" in text
     assert "  aten::mm         1  900 ns  900 ns  900 ns  0 ns  6.00 µs" in text
 
 
@@ -195,7 +195,7 @@ def test_a_trace_window_is_worth_a_prediction():
 
 def test_focus_says_what_it_left_out():
     text = printed(training(), focus=r"gpt\.py:12")
-    assert r"Only paths through /gpt\.py:12/: 84.0% of time." in text
+    assert r"Only paths through /gpt\.py:12/: 84 % of time." in text
     assert "aten::stack" not in text
     assert "nothing matches" in printed(training(), focus="no such frame")
 
@@ -316,8 +316,8 @@ def test_copies_between_devices_stand_by_their_pair_and_link():
     text = render_text(report)
     section = text[text.index("Between devices") :].split("\n\n")[0].splitlines()
     assert [line.split() for line in section[2:]] == [
-        ["0", "→", "1", "xGMI", "4", "125", "KiB", "4.00", "µs", "32.0", "50.0%"]
+        ["0", "→", "1", "xGMI", "4", "125", "KiB", "4.00", "µs", "32.0", "50", "%"]
     ]
-    assert "| 0 → 1 | xGMI | 4 | 125 KiB | 4.00 µs | 32.0 | 50.0% |" in render_markdown(report)
+    assert "| 0 → 1 | xGMI | 4 | 125 KiB | 4.00 µs | 32.0 | 50 % |" in render_markdown(report)
     (row,) = json.loads(render_json(report))["gpu"]["links"]
     assert (row["bytes"], row["link_bytes_s"]) == (128_000, 64e9)

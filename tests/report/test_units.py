@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.report.units import duration, in_unit, number, share, size
+from leadline.units import duration, in_unit, number, share, size
 
 
 @pytest.mark.parametrize(
@@ -36,17 +36,17 @@ def test_duration(nanoseconds, text):
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(0, "0 B"), (1000, "1000 B"), (1023, "1023 B"), (1536, "1.50 KiB"), (1 << 30, "1.00 GiB"), (-2048, "-2.00 KiB")],
+    [(0, "0 B"), (1000, "1,000 B"), (1023, "1,023 B"), (1536, "1.50 KiB"), (1 << 30, "1.00 GiB"), (-2048, "-2.00 KiB")],
 )
 def test_size(count, text):
     assert size(count) == text
 
 
 def test_shares_are_never_nan_and_never_hide_something_as_zero():
-    assert share(1, 3) == "33.3%"
+    assert share(1, 3) == "33 %"
     assert share(1, 0) == "n/a"
-    assert share(1, 1_000_000) == "<0.1%"
-    assert share(0, 5) == "0.0%"
+    assert share(1, 1_000_000) == "<0.1 %"
+    assert share(0, 5) == "0 %"
     assert share(math.nan, 5) == "n/a"
 
 

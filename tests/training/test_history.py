@@ -86,7 +86,7 @@ def test_when_it_was_slow_and_what_took_longer(tmp_path: Path, clock: Clock, cap
     (step,) = [change for change in history.longer if change.name == "step_mean_ns"]
     assert step.now == pytest.approx(300e6)
     assert step.before == pytest.approx(101e6)
-    assert "| step mean | 101 ms | 300 ms | +197.0% |" in render_history(history)
+    assert "| step mean | 101 ms | 300 ms | +197 % |" in render_history(history)
     assert main(["summary", str(tmp_path)]) == 0
     assert "### What took longer in" in capsys.readouterr().out
 

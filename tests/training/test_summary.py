@@ -179,7 +179,7 @@ def test_what_changed_since_the_last_summary(tmp_path: Path) -> None:
     Stopped.path = path
     text = leadline.print_summary(Stopped())
     assert "| step mean |" in text
-    assert "-50.0%" in text
+    assert "-50.0 %" in text
     assert json.loads((tmp_path / "summary.json").read_text())["changes"][0]["name"] == "step_mean_ns"
 
 

@@ -14,7 +14,6 @@ from leadline.report.text import render_text
 _EVERYTHING = 1_000_000
 _BASED = ("Time", "Hottest call paths", "Phases")
 """Sections whose rows are shares, so that the line above them has to say of what."""
-_HALF_A_DIGIT = 0.05
 _PERCENT = re.compile(r"(\d[\d,]*(?:\.\d+)?) ?%")
 
 
@@ -59,6 +58,6 @@ def told_wrong(text: str) -> Iterator[str]:
             if heading.startswith(_BASED) and "shares of" not in heading:
                 yield f"shares of what: {heading} / {line.strip()}"
         if heading.startswith("Phases") and (shares := _PERCENT.findall(line)) and line.startswith(" "):
-            summed += float(shares[0]) - _HALF_A_DIGIT
+            summed += float(shares[0]) - (0.05 if "." in shares[0] else 0.5)  # half of the last digit
             if summed > 100:
                 yield f"phases hold more than everything: {line.strip()}"

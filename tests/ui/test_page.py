@@ -182,7 +182,7 @@ def test_a_folded_job_has_the_tree_of_its_late_rank_and_says_why_it_has_no_timel
     assert seen["alone"] == "2.45 s time" and seen["all"] == "19.6 s time"
     assert seen["colour"] == "ranks" and "the 7 other ranks" in seen["legend"]
     assert "time\t950 ms\t50.0 ms" in seen["beside"]
-    assert seen["found"] == "38.8% in 1 place"
+    assert seen["found"] == "39 % in 1 place"
     assert "rank=5" in seen["link"] and seen["again"] == ["data loading", "5"]
     assert seen["notAlone"] == "true" and "rank 5, node1" in seen["said"] and "its own tree" in seen["said"]
     assert seen["chosen"][:2] == [seen["alone"], "5"]
@@ -225,7 +225,7 @@ def test_what_a_compiled_program_holds_inside_is_in_the_table_of_memory(tmp_path
     [card] = seen["cards"]
     assert "Inside jit(step): 1.25 MiB" in card and "called at train.py:3" in card
     assert "4.00 KiB of arguments and 8.00 KiB of results beside it" in card
-    assert "80.0%" in card and "train.py:10 layer" in card and "20.0%" in card and "gone" in card
+    assert "80 %" in card and "train.py:10 layer" in card and "20 %" in card and "gone" in card
     assert "tanh" in seen["frame"]
 
 

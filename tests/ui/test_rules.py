@@ -10,13 +10,13 @@ from leadline.analysis.origin import origin
 from leadline.profiles.makers import in_amds_words
 from leadline.report.phrases import operator_text
 from leadline.report.source import short_names
-from leadline.report.units import duration, number, share, size
+from leadline.units import change, duration, number, share, size
 
 RULES = json.loads((Path(__file__).parent / "rules.json").read_text(encoding="utf-8"))
 
 
 def test_numbers_read_the_same():
-    for name, say in (("duration", duration), ("size", size), ("number", number)):
+    for name, say in (("duration", duration), ("size", size), ("number", number), ("change", change)):
         assert [say(value) for value, _ in RULES[name]] == [text for _, text in RULES[name]]
     assert [share(part, whole) for part, whole, _ in RULES["share"]] == [text for *_, text in RULES["share"]]
 

@@ -1,5 +1,7 @@
 // What `leadline diff` says of two profiles, as Python delivers it (report/comparison.py): the page draws it.
 
+import { change } from "./units";
+
 /** One quantity a step on both sides; `verdict` is on `ratio`, which lies in [low, high]; null is infinite. */
 export interface Figure {
   a: number;
@@ -37,9 +39,8 @@ export interface Comparison {
   doubt: string;
 }
 
-/** `+1.9 to +7.0%`; empty where there was nothing before. */
+/** `+1.9 % to +7.0 %`; empty where there was nothing before. */
 export function intervalText({ a, low, high }: Figure): string {
   if (!a || low === null || high === null) return "";
-  const percent = (ratio: number) => `${ratio >= 1 ? "+" : ""}${(100 * (ratio - 1)).toFixed(1)}`;
-  return `${percent(low)} to ${percent(high)}%`;
+  return `${change(low - 1)} to ${change(high - 1)}`;
 }

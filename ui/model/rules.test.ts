@@ -4,12 +4,13 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { foldedName, operatorName, origin, shortNames } from "./frames";
 import { inAmdsWords } from "./makers";
-import { duration, number, share, size } from "./units";
+import { change, duration, number, share, size } from "./units";
 
 const rules = JSON.parse(readFileSync(new URL("../../tests/ui/rules.json", import.meta.url), "utf8")) as {
   [name in "duration" | "size" | "number"]: [number, string][];
 } & {
   share: [number, number, string][];
+  change: [number, string][];
   origin: [string, number][];
   folded: [string, string][];
   operator: [string, string][];
@@ -21,6 +22,7 @@ test.each(rules.duration)("duration %d is %s", (value, text) => expect(duration(
 test.each(rules.size)("size %d is %s", (value, text) => expect(size(value)).toBe(text));
 test.each(rules.number)("number %d is %s", (value, text) => expect(number(value)).toBe(text));
 test.each(rules.share)("share %d of %d is %s", (part, whole, text) => expect(share(part, whole)).toBe(text));
+test.each(rules.change)("change %d is %s", (value, text) => expect(change(value)).toBe(text));
 test.each(rules.origin)("code of %s has origin %d", (file, of) => expect(origin(file)).toBe(of));
 test.each(rules.folded)("%s folds to %s", (name, text) => expect(foldedName(name)).toBe(text));
 test.each(rules.operator)("%s is called %s", (name, text) => expect(operatorName(name)).toBe(text));

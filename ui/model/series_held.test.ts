@@ -74,7 +74,7 @@ test("what tools found is shown as far as it makes sense", async () => {
   expect(result.outputs[1]).toMatchObject({ what: "block by time", cells: [[1, 0], []] });
   const cell = { short: "a.py:3", node: 4 };
   expect([cellText(cell, ""), cellNode(cell, 7), cellNode({ node: 99 }, 7)]).toEqual(["a.py:3", 4, null]);
-  expect([cellText(12.5, "%"), cellText(2048, "bytes"), cellText(null, "ns")]).toEqual(["12.5%", "2.00 KiB", "n/a"]);
+  expect([cellText(12.5, "%"), cellText(2048, "bytes"), cellText(null, "ns")]).toEqual(["13 %", "2.00 KiB", "n/a"]);
 });
 
 test("Of processes only those in which a tool saw something are shown, and told apart", async () => {

@@ -3,7 +3,7 @@
 
 import type { Profile } from "./profile";
 import { isObject } from "./reader";
-import { inUnit, number } from "./units";
+import { inUnit, number, percent } from "./units";
 
 export interface ToolColumn {
   name: string;
@@ -133,7 +133,7 @@ export function cellText(value: unknown, unit: string): string {
   if (value === null || value === undefined) return "n/a";
   if (isObject(value)) return text(value.short) || list(value.path).map(String).join(" → ") || "unknown";
   if (typeof value !== "number") return String(value);
-  if (unit === "%") return `${value.toFixed(1)}%`;
+  if (unit === "%") return percent(value / 100);
   return unit === "ns" || unit === "bytes" ? inUnit(value, unit) : number(value);
 }
 

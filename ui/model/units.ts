@@ -1,4 +1,4 @@
-// Numbers as people read them; the rules of python/leadline/report/units.py, both tested against tests/ui/rules.json.
+// Numbers as people read them; the same as leadline.units in Python; both are held to tests/ui/rules.json.
 
 const TIME_STEPS: [number, string][] = [
   [1e9, "s"],
@@ -12,30 +12,40 @@ const SIZE_STEPS: [number, string][] = [
   [2 ** 10, "KiB"],
 ];
 
-function threeDigits(value: number): string {
-  if (value >= 99.95) return Math.round(value).toLocaleString("en-US");
-  return value >= 9.995 ? value.toFixed(1) : value.toFixed(2);
+/** With thousands separated; the same arithmetic as in Python, so that both round alike. */
+function fixed(value: number, digits: number): string {
+  const scale = 10 ** digits;
+  return (Math.floor(value * scale + 0.5) / scale).toLocaleString("en-US", {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  });
 }
 
+function threeDigits(value: number): string {
+  return fixed(value, value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2);
+}
+
+/** `12.3 ms`: three significant digits; minutes and hours above two minutes. */
 export function duration(ns: number): string {
   if (!Number.isFinite(ns)) return "n/a";
   if (ns < 0) return "-" + duration(-ns);
   if (ns >= 120e9) {
     const two = (value: number) => String(value).padStart(2, "0");
-    const seconds = Math.round(ns / 1e9);
+    const seconds = Math.floor(ns / 1e9 + 0.5);
     if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
-    const minutes = Math.round(ns / 60e9);
+    const minutes = Math.floor(ns / 60e9 + 0.5);
     return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
   }
   for (const [scale, unit] of TIME_STEPS) if (ns >= scale * 0.9995) return `${threeDigits(ns / scale)} ${unit}`;
-  return `${Math.round(ns)} ns`;
+  return `${fixed(ns, 0)} ns`;
 }
 
+/** `1.50 GiB`: three significant digits, binary units. */
 export function size(bytes: number): string {
   if (!Number.isFinite(bytes)) return "n/a";
   if (bytes < 0) return "-" + size(-bytes);
   for (const [scale, unit] of SIZE_STEPS) if (bytes >= scale * 0.9995) return `${threeDigits(bytes / scale)} ${unit}`;
-  return `${Math.round(bytes)} B`;
+  return `${fixed(bytes, 0)} B`;
 }
 
 export function number(value: number): string {
@@ -43,10 +53,28 @@ export function number(value: number): string {
   return Number.isInteger(value) ? value.toLocaleString("en-US") : threeDigits(value);
 }
 
+/** `12 %`, `4.2 %`, `98.7 %`: two significant digits of the share or of what is missing to the whole. */
+export function percent(fraction: number): string {
+  if (!Number.isFinite(fraction)) return "n/a";
+  if (fraction < 0) return "-" + percent(-fraction);
+  const value = 100 * fraction;
+  if (value > 0 && value < 0.05) return "<0.1 %";
+  if (value >= 99.95 && value < 100) return ">99.9 %";
+  const fine = (value > 0 && value < 9.95) || (value > 90.05 && value < 100);
+  return `${fixed(value, fine ? 1 : 0)} %`;
+}
+
 export function share(part: number, whole: number): string {
-  if (!whole || !Number.isFinite(part) || !Number.isFinite(whole)) return "n/a";
-  const percent = (100 * part) / whole;
-  return percent > 0 && percent < 0.05 ? "<0.1%" : `${percent.toFixed(1)}%`;
+  return whole && Number.isFinite(part) && Number.isFinite(whole) ? percent(part / whole) : "n/a";
+}
+
+/** `+1.8 %`, `-28.3 %`: how much more or less than before. */
+export function change(fraction: number): string {
+  if (!Number.isFinite(fraction)) return "n/a";
+  const value = Math.abs(100 * fraction);
+  const text = fixed(value, value < 99.95 ? 1 : 0);
+  const sign = Number(text.replaceAll(",", "")) === 0 ? "" : fraction < 0 ? "-" : "+";
+  return `${sign}${text} %`;
 }
 
 export function inUnit(value: number, unit: string): string {

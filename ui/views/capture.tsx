@@ -1,7 +1,7 @@
 // The page on the capture itself: what was lost, what the run was, what the numbers mean.
 
 import { isObject } from "../model/reader";
-import { duration, metricName, number, size, visible } from "../model/units";
+import { duration, metricName, number, percent, size, visible } from "../model/units";
 import type { Opened } from "./opened";
 import { Card } from "./widgets";
 
@@ -38,7 +38,7 @@ export function CapturePage({ opened }: { opened: Opened }) {
       "Own cost",
       cost.percent === null
         ? "n/a: the file does not say"
-        : `${cost.percent.toFixed(2)}% of the run, ${duration(cost.callbacks_ns)} in ${number(cost.events)} events, ${size(cost.held_bytes)} held`,
+        : `${percent(cost.percent / 100)} of the run, ${duration(cost.callbacks_ns)} in ${number(cost.events)} events, ${size(cost.held_bytes)} held`,
     ],
     ["Drawn together", pruned ? String(pruned.said ?? "") : ""],
   ];

@@ -46,13 +46,13 @@ export function Bar({ parts }: { parts: BarPart[] }) {
   return (
     <span class="bar">
       {parts.map(([fraction, kind, title]) => (
-        <span class={`fill ${kind}`} title={title} style={{ width: percent(fraction) }} />
+        <span class={`fill ${kind}`} title={title} style={{ width: cssWidth(fraction) }} />
       ))}
     </span>
   );
 }
 
-export function percent(fraction: number): string {
+export function cssWidth(fraction: number): string {
   const value = Math.max(0, Math.min(100, 100 * fraction));
   return `${Number.isFinite(value) ? value : 0}%`;
 }

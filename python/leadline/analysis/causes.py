@@ -8,7 +8,7 @@ from dataclasses import replace
 from leadline.analysis.case import CannotTell, Case
 from leadline.analysis.findings import Finding, Severity
 from leadline.analysis.rules.base import Rule
-from leadline.analysis.rules.words import duration, percent
+from leadline.units import duration, percent
 
 _CAUSES = ("data_loading", "synchronisation", "saving_in_loop", "python_overhead", "logging_in_loop")
 """Why a device idles, each with a line of its own; that it idles is what they look like from there."""

@@ -26,6 +26,7 @@ from leadline.analysis.devicerates import Rate, cpu_name, peak_rate
 from leadline.analysis.flops import FlopColumns, flop_columns
 from leadline.profiles import Profile
 from leadline.schema import EventKind, FrameKind, LossKind, MetricKind
+from leadline.units import percent
 from leadline.work.operators import class_of_generated, class_of_operator
 
 _CALLS = [int(kind) for kind in (EventKind.OPERATOR, EventKind.REGION, EventKind.KERNEL, EventKind.PHASE)]
@@ -102,7 +103,7 @@ class Efficiency:
         if share <= _MOST_SHARE:
             return ""
         return (
-            f"the operations counted are {100 * share:.0f} % of what {self.devices} "
+            f"the operations counted are {percent(share)} of what {self.devices} "
             f"device{'s' * (self.devices != 1)} can do in a step, so the steps, the shapes or the peak are wrong"
         )
 

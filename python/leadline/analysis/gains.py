@@ -10,6 +10,7 @@ from functools import cached_property
 from leadline.analysis.columns import Mask, Rows
 from leadline.analysis.findings import Gain
 from leadline.analysis.loop import Loop
+from leadline.units import percent
 
 RECORDING = (0.0, 0.1, 0.35)
 """Of a forward pass that autograd records for nothing, judged: recording itself, and memory that is kept for a backward
@@ -50,9 +51,7 @@ class Gains(ABC):
         of_ns = self.loop.step_ns * self.loop.steps
         most = min(ns * high + min(3 * python, self.between_ns), of_ns)
         sums = ((ns + python / 3) * low, min((ns + python) * expected, most), most)
-        note = (
-            f"; up to {_percent(min(3 * python, self.between_ns) / of_ns)} of the step for the Python that calls them"
-        )
+        note = f"; up to {percent(min(3 * python, self.between_ns) / of_ns)} of the step for the Python that calls them"
         return self.gain_sums(sums, basis + (note if python >= 0.005 * of_ns else ""))
 
     def gain_sums(self, sums: Sequence[float], basis: str) -> Gain:
@@ -87,7 +86,3 @@ class Gains(ABC):
         """No time to win, and why."""
         loop = self.known_loop
         return Gain(0, 0, 0, basis, "step" if loop else "run", int(loop.step_ns) if loop else 0)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"

@@ -20,6 +20,7 @@ from leadline.analysis.origin import Origin, is_called_as_function, is_dispatch,
 from leadline.analysis.scopes import Scopes, frame_origins, outermost
 from leadline.profiles import Tree
 from leadline.schema import FrameKind
+from leadline.units import percent
 
 _INNER = re.compile(r"(?:\.<locals>)?\.<(?:genexpr|listcomp|setcomp|dictcomp|lambda)>")
 _CALLING_NS = 50_000.0
@@ -155,4 +156,4 @@ def present(name: str, most: int = 60) -> str:
 
 def names_of(functions: Iterable[SampledFunction]) -> str:
     """`argsort (62 %), take_along_axis (20 %)`: what a function called."""
-    return ", ".join(f"{name} ({100 * share:.0f} %)" for one in functions for name, share in one.called)
+    return ", ".join(f"{name} ({percent(share)})" for one in functions for name, share in one.called)

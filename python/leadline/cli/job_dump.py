@@ -23,7 +23,7 @@ from leadline.profiles.errors import ProfileFileError
 from leadline.profiles.flight import Collective, Flight, read_flight
 from leadline.profiles.standing import open_places
 from leadline.report.source import visible
-from leadline.report.units import duration
+from leadline.units import duration
 
 _PARTS = "*.leadline.part"
 _OWN = str(Path(__file__).parents[1] / "capture")

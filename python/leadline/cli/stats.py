@@ -24,8 +24,8 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.cli.files import open_profile, write_result
     from leadline.report.csv_text import csv_text
     from leadline.report.source import visible
-    from leadline.report.units import duration
     from leadline.trace.statistics import statistics
+    from leadline.units import duration
 
     profile = open_profile(arguments.file)
     if not len(profile.events["start_ns"]):

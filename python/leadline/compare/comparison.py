@@ -22,6 +22,7 @@ from leadline.compare.comparable import differences
 from leadline.compare.runs import Floats, Run, runs_of
 from leadline.profiles import Profile
 from leadline.schema import FrameKind
+from leadline.units import percent
 from leadline.work.operators import CLASSES
 
 _ENGINE = "autograd::engine::"  # says nothing that the phase does not
@@ -102,7 +103,7 @@ class Diff:
             return "Changes are told from noise by exact rank statistics over the runs (95 % per end)."
         runs = "One run each" if self.runs == (1, 1) else f"{self.runs[0]} and {self.runs[1]} runs"
         return (
-            f"{runs}: changes of a step's time below {100 * (self.sure - 1):.0f} % may be chance; "
+            f"{runs}: changes of a step's time below {percent(self.sure - 1)} may be chance; "
             f"{statistics.ENOUGH_RUNS} runs a side tell more."
         )
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from leadline.query import QueryResult
 from leadline.report.csv_text import csv_text
 from leadline.report.source import short_names, visible
-from leadline.report.units import duration, number, size
+from leadline.units import duration, number, percent, size
 
 MOST_TEXT_ROWS = 30
 _MOST_WIDTH = 60
@@ -57,7 +57,7 @@ def _number(value: float, unit: str, name: str) -> str:
     if unit == "bytes":
         return size(value)
     if unit == "%":
-        return f"{100 * value:.1f}%"
+        return percent(value)
     if name in ("line", "rank", "device", "pid", "node", "parent"):
         return str(int(value)) if value > 0 or (value == 0 and name != "line") else "-"
     return number(value)

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.analysis import Analysis, breakdown
+from leadline.analysis.analyze import quiet
+from leadline.analysis.case import Case
 from leadline.analysis.columns import nearest
 from leadline.analysis.findings import Findings, from_object
 from leadline.analysis.functions import METRIC, functions, imports
@@ -20,6 +22,7 @@ from leadline.report.model import Focus, HotPath, OperatorRow, Report, ReportOpt
 from leadline.report.paths import PathWords
 from leadline.report.programs import compiled_programs
 from leadline.report.ranks import ranks_of, with_spreads
+from leadline.report.start import start_of
 from leadline.report.timeline import wait_sentences
 from leadline.report.timesplit import time_splits
 from leadline.schema import MetricInfo
@@ -41,8 +44,11 @@ def sort_metrics(tree: Tree) -> list[str]:
     return [str(info.kind) for info in tree.measured if info.additive] + list(_OPERATOR_ORDERS)
 
 
-def build_report(profile: Profile, options: ReportOptions | None = None, file: str = "FILE") -> Report:
-    """The report on `profile`; `file` is its name as the next commands should give it.
+def build_report(
+    profile: Profile, options: ReportOptions | None = None, file: str = "FILE", found: Findings | None = None
+) -> Report:
+    """The report on `profile`; `file` is its name as the next commands should give it, `found` what the analyzer found,
+    where that is known already.
 
     Raises UnknownMetricError, BadPatternError and TooLargeError, each with a sentence.
     """
@@ -89,14 +95,32 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
         cost=provenance.cost(profile),
         findings=_saved_findings(profile),
         ranks=ranks_of(profile),
-        verdict=quietly(profile) if options.verdict and focus is None else None,
         waits=wait_sentences(profile),
         counters=sampled.counters(analysis, kept, words),
         waiting=waiting,
         waiting_hidden=waiting_hidden,
     )
+    if options.verdict and focus is None:
+        report = _with_verdict(report, profile, found, words)
     inside_kernels = bool(tree.exclusive("instruction_samples").count.any())
     return replace(report, next_commands=_next_commands(report, len(profile.events["start_ns"]) > 0, inside_kernels))
+
+
+def _with_verdict(report: Report, profile: Profile, found: Findings | None, words: PathWords) -> Report:
+    """A report is worth showing without it: whatever fails there leaves it out."""
+    found = found or report.findings
+    try:
+        found = found or quiet(profile)
+    except Exception:
+        found = None
+    verdict = quietly(profile, found)
+    start = None
+    if verdict is not None:
+        try:
+            start = start_of(verdict, found, words, Case(profile), report.meta.file)
+        except Exception:
+            start = None
+    return replace(report, verdict=verdict, start=start)
 
 
 def _saved_findings(profile: Profile) -> Findings | None:

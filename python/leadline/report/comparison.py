@@ -11,7 +11,7 @@ from leadline.compare import Change, Diff, Figure, Verdict
 from leadline.report.answer import rows_text
 from leadline.report.markup import code, escaped
 from leadline.report.phrases import name_text
-from leadline.report.units import duration, number, size
+from leadline.units import change, duration, number, size
 
 STEP = " › "
 _JSON_ROWS = 1_000
@@ -134,7 +134,7 @@ def _totals(diff: Diff) -> list[tuple[str, ...]]:
 
 
 def _figure(figure: Figure) -> tuple[str, str, str, str, str]:
-    interval = f"{100 * (figure.low - 1):+.1f} to {100 * (figure.high - 1):+.1f}%" if figure.a else ""
+    interval = f"{change(figure.low - 1)} to {change(figure.high - 1)}" if figure.a else ""
     verdict = figure.verdict
     return duration(figure.a), duration(figure.b), _percent(figure.a, figure.b), interval, verdict
 
@@ -168,7 +168,7 @@ def _group(rows: tuple[tuple[str, float, float], ...], top: int) -> list[tuple[s
 
 
 def _percent(a: float, b: float) -> str:
-    return f"{100 * (b / a - 1):+.1f}%" if a else "new" if b else "0.0%"
+    return change(b / a - 1) if a else "new" if b else "0.0 %"
 
 
 def _cut(text: str, width: int = 110) -> str:

@@ -8,7 +8,7 @@ from leadline.analysis.between import LinkRow
 from leadline.analysis.hardware import Hardware
 from leadline.analysis.scratch import ScratchRow
 from leadline.report import phrases
-from leadline.report.units import duration, number, share, size
+from leadline.units import duration, number, share, size
 
 NOTE = "shares of what the device can do, in the time that was counted"
 _COLUMNS = {

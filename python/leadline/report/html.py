@@ -69,9 +69,20 @@ def page_report(report: Report, held: Embedded | None = None) -> dict[str, Any]:
         del path["frames"]
         if held is not None:
             path["node"] = held.row(path["node"])
+    if held is not None and shown["start"] is not None:
+        _moved(shown["start"], held)
     if report.focus is None:
         shown["operators"], shown["modules"] = [], []
     return shown
+
+
+def _moved(start: dict[str, Any], held: Embedded) -> None:
+    """Nodes of the start page as rows of the tree that the page holds."""
+    parts = [part for bar in start["bars"] for part in bar["parts"]]
+    for one in (start, *parts, *start["ranks"], *start["where"], *start["kernels"]):
+        one["node"] = held.row(one["node"]) if one["node"] >= 0 else -1
+    for one in start["help"]:
+        one["nodes"] = [held.row(node) for node in one["nodes"]]
 
 
 def page_findings(findings: Findings, held: Embedded | None = None) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from leadline.analysis.ranks import RankView, is_folded_profile, ranges
 from leadline.profiles import Profile
 from leadline.report import provenance
 from leadline.report.source import visible
-from leadline.report.units import duration, number, size
 from leadline.schema import TABLES
+from leadline.units import duration, number, size
 
 
 def facts(profile: Profile, file: str) -> dict[str, Any]:

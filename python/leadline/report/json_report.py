@@ -6,6 +6,7 @@ Keys are only ever added; FORMAT_VERSION grows when one changes its meaning. Tim
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from leadline.analysis.findings import as_object
@@ -60,6 +61,7 @@ def report_object(report: Report) -> dict[str, Any]:
         "findings": as_object(report.findings) if report.findings else None,
         "ranks": _ranks(report),
         "verdict": verdict_object(report.verdict) if report.verdict else None,
+        "start": asdict(report.start) if report.start else None,
     }
 
 

@@ -16,7 +16,7 @@ from leadline.profiles.records import Device
 from leadline.report import text_tables
 from leadline.report.kernel_source import KernelHeat, LineHeat, Reason, reason_words
 from leadline.report.source import short_names, visible
-from leadline.report.units import duration
+from leadline.units import duration, share
 
 _REASONS = 3
 _NARROWEST = 60
@@ -116,4 +116,4 @@ def _main_reason(reasons: Sequence[Reason]) -> str:
 
 
 def _share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f}%" if whole else "-"
+    return share(part, whole) if whole else "-"

@@ -10,7 +10,7 @@ from leadline.analysis.ranks import RankView, rank_label
 from leadline.analysis.stragglers import Straggler, imbalance
 from leadline.profiles import Profile
 from leadline.report.source import visible
-from leadline.report.units import duration
+from leadline.units import duration
 
 
 @dataclass(frozen=True)

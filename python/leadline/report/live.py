@@ -13,8 +13,8 @@ from leadline.profiles.standing import place_text as standing_text
 from leadline.report import ReportOptions, build_report
 from leadline.report.phrases import below_text, place_text
 from leadline.report.source import visible
-from leadline.report.units import duration, number, share, size
 from leadline.schema import FrameKind, MetricKind
+from leadline.units import duration, number, share, size
 
 _TOP = 40
 

@@ -11,10 +11,10 @@ from leadline.profiles import Profile
 from leadline.report.csv_text import csv_text
 from leadline.report.source import visible
 from leadline.report.timeline import TimelineError, spent_text, state_lane
-from leadline.report.units import duration
 from leadline.trace.kernel.window import span_ns, states_of
 from leadline.trace.timeline import kernel_sentence
 from leadline.trace.waits import Spent, ThreadTime
+from leadline.units import duration
 
 _MOST_THREADS = 20
 _HEADER = ("thread", "tid", "wall_ns", "running_ns", "runnable_ns", "blocked_ns", "unseen_ns", "waited_for")

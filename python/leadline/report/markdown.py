@@ -10,7 +10,7 @@ from leadline.report.markup import code, escaped, table
 from leadline.report.model import Report
 from leadline.report.ranks_text import markdown_ranks
 from leadline.report.source import visible
-from leadline.report.units import duration, in_unit, number, share, size
+from leadline.units import duration, in_unit, number, percent, share, size
 from leadline.verdict.text import fix_text
 
 
@@ -57,7 +57,7 @@ def _header(report: Report) -> str:
     if not report.meta.complete:
         lines += ["", "**The run did not end in order: this is what its last segments hold.**"]
     if report.focus:
-        found = f"{100 * report.focus.share:.1f}% of {phrases.metric_name(report.path_metric)}"
+        found = f"{percent(report.focus.share)} of {phrases.metric_name(report.path_metric)}"
         lines += ["", f"Only paths through {code(report.focus.pattern)}: {found}."]
     return "\n".join(lines)
 

@@ -14,6 +14,7 @@ from leadline.analysis.hardware import Hardware
 from leadline.analysis.rows import Distribution, KernelRow, ModuleRow, OperatorRow, PhaseRow
 from leadline.analysis.scratch import ScratchRow
 from leadline.report.ranks import Ranks, Spread
+from leadline.report.start_model import Start
 from leadline.verdict.model import Verdict
 
 __all__ = ["Distribution", "KernelRow", "ModuleRow", "OperatorRow", "PhaseRow"]  # rows shown as they are derived
@@ -387,3 +388,5 @@ class Report:
     """Of a profile of many ranks folded into one."""
     verdict: Verdict | None = None
     """Why the step is slow, where it was asked for."""
+    start: Start | None = None
+    """What the first screen shows beside the verdict's sentence, where that was asked for."""

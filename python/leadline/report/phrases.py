@@ -22,7 +22,7 @@ from leadline.report.model import (
     TimeSplit,
 )
 from leadline.report.source import visible
-from leadline.report.units import duration, in_unit, number, share, size
+from leadline.units import duration, in_unit, number, percent, share, size
 
 STEP = " › "
 CALLED_FROM = " ← "
@@ -331,7 +331,7 @@ def cost_text(cost: Cost) -> str:
     """`own cost 1.2% of the run`, or why there is no such number."""
     if cost.percent is None:
         return "own cost n/a: the file does not say"
-    amount = f"{cost.percent:.1f}%" if cost.percent >= 0.05 or cost.percent == 0 else "<0.1%"
+    amount = percent(cost.percent / 100)
     return f"own cost {amount} of the run"
 
 

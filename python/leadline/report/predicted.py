@@ -10,6 +10,7 @@ import numpy as np
 
 from leadline.profiles import Profile
 from leadline.trace.tables import TraceError
+from leadline.units import duration
 from leadline.whatif.advice import useful
 from leadline.whatif.export.spans import Slices, simulated_slices
 from leadline.whatif.graph import Graph
@@ -17,7 +18,6 @@ from leadline.whatif.kinds import GraphError, LaneKind, TaskKind
 from leadline.whatif.load import graph_of
 from leadline.whatif.predict import Prediction, Report, rank
 from leadline.whatif.tables import PYTHON
-from leadline.whatif.units import show_time
 
 MOST_SLICES = 400_000
 """More are a page's worth of memory several times over, as text."""
@@ -114,5 +114,5 @@ def _texts(graph: Graph, slices: Slices, kind: LaneKind) -> Iterator[tuple[str, 
 
 def _said(prediction: Prediction, report: Report) -> str:
     """`likely 1.30x, 22 ms -> 17 ms a step`."""
-    step = f"{show_time(report.replayed_ns)} -> {show_time(prediction.predicted_ns)} a step"
+    step = f"{duration(report.replayed_ns)} -> {duration(prediction.predicted_ns)} a step"
     return f"{prediction.verdict}, {prediction.speedup:.2f}x, {step}"

@@ -14,8 +14,8 @@ from typing import Any
 from leadline.profiles import Profile
 from leadline.report.model import Cost, LossRow, Meta
 from leadline.report.timesplit import process_labels
-from leadline.report.units import duration, number
 from leadline.schema import LOSSES, MetricKind
+from leadline.units import duration, number
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

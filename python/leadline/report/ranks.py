@@ -12,7 +12,7 @@ from leadline.analysis.ranks import Spread as AnalysisSpread
 from leadline.analysis.stragglers import Imbalance, Straggler, imbalance, who
 from leadline.profiles import Profile
 from leadline.profiles.fold.alone import ranks_alone
-from leadline.report.units import duration
+from leadline.units import duration
 
 if TYPE_CHECKING:
     from leadline.report.model import HotPath

@@ -11,7 +11,7 @@ from leadline.report.markup import escaped
 from leadline.report.markup import table as markdown_table
 from leadline.report.ranks import Ranks, Spread, spread_name
 from leadline.report.source import visible
-from leadline.report.units import in_unit
+from leadline.units import in_unit, percent
 
 _HEADS = ("", "mean", "spread", "least", "most")
 _MOST_LATE = 10
@@ -43,7 +43,7 @@ def verdicts(ranks: Ranks) -> list[str]:
 
 def spread_text(one: Spread) -> str:
     """`with all below it on 4 ranks: 0.9 s (rank 3) to 1.4 s (rank 2), ±12.0%`: a path on the ranks that have it."""
-    wide = f", ±{100 * one.std / one.mean:.1f}%" if one.mean else ""
+    wide = f", ±{percent(one.std / one.mean)}" if one.mean else ""
     least, most = in_unit(one.min, one.unit), in_unit(one.max, one.unit)
     if one.ranks == 1:
         return visible(f"on {one.max_rank} alone")
@@ -52,7 +52,7 @@ def spread_text(one: Spread) -> str:
 
 def cells(one: Spread) -> list[str]:
     """A row of the table."""
-    spread = f"±{100 * one.std / one.mean:.1f}%" if one.mean else "n/a"
+    spread = f"±{percent(one.std / one.mean)}" if one.mean else "n/a"
     least, most = in_unit(one.min, one.unit), in_unit(one.max, one.unit)
     return [
         spread_name(one.name),

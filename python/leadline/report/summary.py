@@ -20,7 +20,7 @@ from leadline.report.model import Report, ReportOptions, TimeSplit
 from leadline.report.source import visible
 from leadline.report.text import for_stream
 from leadline.report.tools import tool_results, tools_text
-from leadline.report.units import duration, in_unit, share, size
+from leadline.units import duration, in_unit, share, size
 from leadline.verdict.judge import quietly
 from leadline.verdict.text import as_lines, head
 

@@ -20,7 +20,7 @@ from leadline.report.findings.words import gain_text, headline, label, line_text
 from leadline.report.model import HotPath, Report
 from leadline.report.ranks_text import render_ranks, spread_text
 from leadline.report.source import visible
-from leadline.report.units import duration, in_unit, share, size
+from leadline.units import duration, in_unit, percent, share, size
 from leadline.verdict.text import as_lines, head
 
 _PLAIN_WIDTH = 100
@@ -101,7 +101,7 @@ def _header(console: Console, report: Report) -> None:
         found = (
             "nothing matches"
             if not focus.nodes
-            else f"{100 * focus.share:.1f}% of {phrases.metric_name(report.path_metric)}"
+            else f"{percent(focus.share)} of {phrases.metric_name(report.path_metric)}"
         )
         console.print(Text(visible(f"Only paths through /{focus.pattern}/: {found}."), style="bold yellow"))
 

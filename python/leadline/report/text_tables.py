@@ -12,7 +12,7 @@ from rich.text import Text
 from leadline.report import hardware_words, phrases
 from leadline.report.model import Report
 from leadline.report.source import visible
-from leadline.report.units import duration, number, share, size
+from leadline.units import duration, number, share, size
 
 _PEAKS_IN_DETAIL = 2
 

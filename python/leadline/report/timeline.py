@@ -11,12 +11,12 @@ import numpy as np
 from leadline.profiles import Profile
 from leadline.report.csv_text import csv_text
 from leadline.report.source import visible
-from leadline.report.units import duration, share
 from leadline.steps.of_events import main_thread
 from leadline.trace.states import State
 from leadline.trace.tables import Kind, Thread, Trace, TraceError
 from leadline.trace.timeline import BETWEEN, WHOLE, Row, Timeline, kernel_sentence, timelines
 from leadline.trace.waits import Cause, Spent, ThreadTime
+from leadline.units import duration, share
 
 _LANE = 72
 _LETTERS = {

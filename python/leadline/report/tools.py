@@ -13,7 +13,7 @@ from rich.text import Text
 from leadline.profiles import Profile
 from leadline.report.source import visible
 from leadline.report.text_tables import more, table, title
-from leadline.report.units import in_unit, number
+from leadline.units import in_unit, number, percent
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _SHADES = " ░▒▓█"
@@ -136,7 +136,7 @@ def _cell(value: Any, unit: str) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return visible(str(value))
     if unit == "%":
-        return f"{value:.1f}%"
+        return percent(value / 100)
     return in_unit(value, unit) if unit in ("ns", "bytes") else number(value)
 
 

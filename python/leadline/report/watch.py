@@ -10,7 +10,7 @@ from leadline.profiles.fold.state import PARTIAL, Rank
 from leadline.report.ranks import Ranks, ranks_of
 from leadline.report.ranks_text import verdicts
 from leadline.report.source import visible
-from leadline.report.units import duration, number, share
+from leadline.units import duration, number, share
 
 SILENT_NS = 90_000_000_000
 """Three times the interval at which ranks write by default."""

@@ -20,7 +20,6 @@ from leadline.report import ReportOptions, build_report
 from leadline.report.phrases import metric_name
 from leadline.report.source import visible
 from leadline.report.text import render_text
-from leadline.report.units import in_unit, number, share
 from leadline.schema import MetricKind, metric_info
 from leadline.terminal.details import details
 from leadline.terminal.help import Help
@@ -30,6 +29,7 @@ from leadline.terminal.table_page import TablePage
 from leadline.terminal.tables import TableMaker
 from leadline.terminal.tree_table import TreeTable
 from leadline.terminal.view import TreeView, first_options, metrics_of
+from leadline.units import in_unit, number, share
 
 PAGES = ("overview", "tree", "tables", "source")
 _TOP = 200

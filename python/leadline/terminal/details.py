@@ -8,8 +8,8 @@ from rich.text import Text
 from leadline.analysis.scopes import Scopes
 from leadline.report.phrases import metric_name, name_text
 from leadline.report.source import visible
-from leadline.report.units import in_unit, number
 from leadline.terminal.view import TreeView, ViewNode, frame_label
+from leadline.units import in_unit, number
 
 _MOST_METRICS = 7
 _MOST_NODES = 20_000  # whose single measurements are put together; more would make the cursor stick

@@ -8,10 +8,10 @@ from textual.message import Message
 from leadline.analysis import Analysis
 from leadline.analysis.case import Case
 from leadline.report.source import visible
-from leadline.report.units import in_unit
 from leadline.schema import MetricKind, metric_info
 from leadline.terminal.lines import Lines
 from leadline.terminal.places import LineCost, line_costs
+from leadline.units import in_unit
 
 _NARROW = 60
 _HEAT = ((0.5, "bold red"), (0.1, "yellow"), (0.0, "dim"))  # from this share of the file's most expensive line on

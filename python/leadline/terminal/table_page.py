@@ -13,9 +13,9 @@ from textual.widgets import DataTable, Static, Tab, Tabs
 
 from leadline.report.csv_text import csv_text
 from leadline.report.phrases import name_text
-from leadline.report.units import number
 from leadline.terminal.search import BadSearchError, matcher
 from leadline.terminal.tables import NAMES, Row, TableData, TableMaker, Value, sorted_rows
+from leadline.units import number
 
 _MOST_ROWS = 1000  # drawn; a filter finds the others
 _MOST_TEXT = 70  # of one cell

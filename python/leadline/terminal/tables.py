@@ -16,7 +16,7 @@ from leadline.profiles import Profile
 from leadline.report.model import HotPath, Report
 from leadline.report.phrases import below_text, place_text
 from leadline.report.source import short_names
-from leadline.report.units import duration, number, share, size
+from leadline.units import duration, number, share, size
 
 Value = str | int | float
 

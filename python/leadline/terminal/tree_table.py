@@ -11,10 +11,10 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from leadline.analysis.columns import Mask
-from leadline.report.units import in_unit, share
 from leadline.schema import FrameKind, MetricKind, metric_info
 from leadline.terminal.lines import Lines
 from leadline.terminal.view import TreeView, ViewNode, library_frames
+from leadline.units import in_unit, share
 
 KIND_COLOURS = {
     FrameKind.PYTHON: "yellow",

@@ -119,17 +119,16 @@ def _book_waits(ledger: Ledger, values: NDArray[np.float64], states: Rows) -> No
             ledger.book(_OF_STATE[state], here, values, "sampled")
 
 
-def _outside(ledger: Ledger) -> Mask:
-    """Nodes of the loop's thread between operators, and in no phase whose own time holds the Python in it."""
-    case = ledger.case
-    found: Mask = ledger.mine & (case.analysis.scopes.inner < 0) & ~_held_by_phases(case) & ~case.in_phase("compile")
+def between_operators(case: Case, mine: Mask) -> Mask:
+    """Of the nodes `mine` those between operators, and in no phase whose own time holds the Python in it."""
+    found: Mask = mine & (case.analysis.scopes.inner < 0) & ~_held_by_phases(case) & ~case.in_phase("compile")
     return found
 
 
 def _sampled_outside(ledger: Ledger) -> NDArray[np.float64]:
     if not ledger.case.sampled_ns:
         return np.zeros(len(ledger.tree), np.float64)
-    return np.where(_outside(ledger), ledger.case.samples, 0).astype(np.float64)
+    return np.where(between_operators(ledger.case, ledger.mine), ledger.case.samples, 0).astype(np.float64)
 
 
 def _python(ledger: Ledger, factor: float) -> None:
@@ -138,7 +137,7 @@ def _python(ledger: Ledger, factor: float) -> None:
     samples = _sampled_outside(ledger) * factor
     if not samples.any():
         return
-    outside = _outside(ledger)
+    outside = between_operators(case, ledger.mine)
     functions = case.sampled(outside, most=200)
     named = np.zeros(len(tree), np.bool_)
     for one in functions:

@@ -10,9 +10,9 @@ from leadline.analysis.case import Case
 from leadline.analysis.findings import Finding, Findings
 from leadline.analysis.functions import METRIC
 from leadline.analysis.rules.communication import late_rank
-from leadline.analysis.rules.words import duration, percent
 from leadline.analysis.threads import main_threads
 from leadline.profiles import Profile
+from leadline.units import duration, percent
 from leadline.verdict.account import account
 from leadline.verdict.device import with_devices
 from leadline.verdict.fixes import cap, fixes, place_of, telling

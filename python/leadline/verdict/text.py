@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from leadline.analysis.rules.words import duration
+from leadline.units import duration
 from leadline.verdict.model import Account, Fix, Verdict
 
 _LABEL = 10

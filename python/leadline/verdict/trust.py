@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.analysis.rules.words import percent
 from leadline.profiles import Profile
+from leadline.units import percent
 from leadline.verdict.account import FEW_SAMPLES
 from leadline.verdict.model import Account
 
@@ -33,4 +33,4 @@ def _cost(profile: Profile) -> list[str]:
     percent_of = stated.get("percent") if isinstance(stated, dict) else None
     if not isinstance(percent_of, int | float):
         return []
-    return [f"own cost {percent_of:.1f} %" if percent_of >= 0.1 else "own cost < 0.1 %"]
+    return [f"own cost {percent(percent_of / 100)}"]

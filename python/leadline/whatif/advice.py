@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from leadline.units import change, duration
 from leadline.whatif.predict import WORTH_DOING, Prediction, Report
 from leadline.whatif.scenarios import SCENARIOS
-from leadline.whatif.units import show_time
 
 
 def advice(report: Report) -> list[str]:
@@ -12,7 +12,7 @@ def advice(report: Report) -> list[str]:
     lines = [_recommend(number, prediction, report) for number, prediction in enumerate(useful(report), start=1)]
     if not lines:
         lines.append(
-            f"Nothing that was tried would make a step of {show_time(report.measured_ns)} more than one percent faster."
+            f"Nothing that was tried would make a step of {duration(report.measured_ns)} more than one percent faster."
         )
     open_ = [p for p in report.scenarios if not p.hypothetical and p.verdict == "cannot tell" and not _costs_time(p)]
     if open_:
@@ -47,7 +47,7 @@ def _recommend(number: int, prediction: Prediction, report: Report) -> str:
     extent = f" ({low:.2f}x to {high:.2f}x)" if f"{low:.2f}" != f"{high:.2f}" else ""
     return (
         f"{number}. {words}: {prediction.verdict}, {prediction.speedup:.2f}x the {per}{extent}, "
-        f"{show_time(report.replayed_ns)} -> {show_time(prediction.predicted_ns)} a step.{certain} "
+        f"{duration(report.replayed_ns)} -> {duration(prediction.predicted_ns)} a step.{certain} "
         f"It rests on: {basis}."
     )
 
@@ -72,6 +72,6 @@ def _costs_time(prediction: Prediction) -> bool:
 
 
 def _change(prediction: Prediction) -> str:
-    change = 1 / prediction.speedup - 1 if prediction.speedup else float("inf")
+    more = 1 / prediction.speedup - 1 if prediction.speedup else float("inf")
     saving = next((text for text in prediction.assumptions if "activations" in text), "")
-    return f"costs {change:+.1%} time" + (f" ({saving})" if saving else "")
+    return f"costs {change(more)} time" + (f" ({saving})" if saving else "")

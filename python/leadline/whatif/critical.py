@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from leadline.units import duration, percent
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import TaskKind
 from leadline.whatif.predict import Report
 from leadline.whatif.simulator import Result
-from leadline.whatif.units import show_time
 
 _ROWS = 25
 _NAME = 70
@@ -44,8 +44,8 @@ def describe_critical_path(graph: Graph, report: Report, *, markdown: bool = Fal
     kinds, names = graph.column("kind")[path], graph.column("name")[path]
     lines = [f"## Critical path of {title}" if markdown else f"Critical path of {title}:", ""]
     by_kind = {_KIND[TaskKind(kind)]: int(spent[kinds == kind].sum()) for kind in np.unique(kinds).tolist()}
-    parts = [f"{name} {time / total:.0%}" for name, time in sorted(by_kind.items(), key=lambda item: -item[1])]
-    lines += [f"{path.size} tasks, {show_time(total)}: {', '.join(parts)}.", ""]
+    parts = [f"{name} {percent(time / total)}" for name, time in sorted(by_kind.items(), key=lambda item: -item[1])]
+    lines += [f"{path.size} tasks, {duration(total)}: {', '.join(parts)}.", ""]
     if markdown:
         lines += ["| time | share | tasks | kind | name |", "|---:|---:|---:|---|---|"]
     totals = np.bincount(names, weights=spent) if path.size else np.zeros(0)
@@ -55,7 +55,7 @@ def describe_critical_path(graph: Graph, report: Report, *, markdown: bool = Fal
         mine = names == row
         name = graph.names[row] if len(graph.names[row]) <= _NAME else graph.names[row][: _NAME - 3] + "..."
         kind = _KIND[TaskKind(int(kinds[mine][0]))]
-        cells = (show_time(totals[row]), f"{totals[row] / total:.1%}", str(int(mine.sum())), kind, name)
+        cells = (duration(totals[row]), percent(totals[row] / total), str(int(mine.sum())), kind, name)
         if markdown:
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         else:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leadline.units import size
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import BoolArray, EdgeType, Phase, Selection, TaskKind
 from leadline.whatif.layerwork import bytes_of, layers, steps_of
-from leadline.whatif.units import show_bytes
 
 ACCUMULATE = r"^torch::autograd::AccumulateGrad$"
 _WEIGHTED = {
@@ -118,8 +118,8 @@ def memory_sentence(graph: Graph, saved: int, what: str) -> str:
     if saved <= 0:
         return f"activations {what}; how much memory that saves is unknown, since the trace has no shapes"
     peak = allocated_bytes(graph)
-    beside = f", of {show_bytes(peak)} that the traced window allocates," if peak else ""
-    return f"about {show_bytes(min(saved, peak) if peak else saved)} of activations{beside} {what}"
+    beside = f", of {size(peak)} that the traced window allocates," if peak else ""
+    return f"about {size(min(saved, peak) if peak else saved)} of activations{beside} {what}"
 
 
 class _Launches:

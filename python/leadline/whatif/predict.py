@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from leadline.units import change, duration, percent
 from leadline.whatif.coverage import coverage
 from leadline.whatif.gpus import Draw
 from leadline.whatif.graph import Graph
@@ -24,7 +25,6 @@ from leadline.whatif.scenarios import SCENARIOS, find
 from leadline.whatif.scenarios.base import Applied, Scenario, ScenarioError, Values, makers_words
 from leadline.whatif.simulator import Result, simulate
 from leadline.whatif.structure import Structure
-from leadline.whatif.units import show_time
 
 WORTH_DOING = 1.01
 """A gain below one percent is within the noise of most training steps and is not advised."""
@@ -280,19 +280,21 @@ class _Base:
         warnings = list(self.graph.info.warnings)
         if abs(self.replay_error) > 0.03:
             warnings.append(
-                f"the replay differs from the measured step by {self.replay_error:+.1%}; gains refer to the replay"
+                f"the replay differs from the measured step by {change(self.replay_error)}; gains refer to the replay"
             )
         error = self.structure.causal_error
         if abs(error) > _UNDERSTOOD:
             warnings.append(
-                f"replayed by causes alone the step differs from the measured one by {error:+.1%} (--replay shows what "
+                f"replayed by causes alone the step differs from the measured one by {change(error)} "
+                "(--replay shows what "
                 "is not understood); every range is wider by that"
             )
         spread = step_error(self.steps_ns)
         if len(self.steps_ns) > 1 and spread > 0.1:
-            shortest, longest = (show_time(pick(self.graph.info.step_ns)) for pick in (min, max))
+            shortest, longest = (duration(pick(self.graph.info.step_ns)) for pick in (min, max))
             warnings.append(
-                f"the steps differ much ({shortest} to {longest}), so their mean is known within {2 * spread:.0%} only "
+                f"the steps differ much ({shortest} to {longest}), so their mean is known within "
+                f"{percent(2 * spread)} only "
                 "and every range is wider by that; choose steady steps with --steps"
             )
         elif len(self.steps_ns) == 1:

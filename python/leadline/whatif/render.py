@@ -6,9 +6,9 @@ import json
 import math
 from typing import Any
 
+from leadline.units import change, duration, percent
 from leadline.whatif.advice import advice
 from leadline.whatif.predict import Prediction, Report
-from leadline.whatif.units import show_time
 
 
 def as_json(report: Report) -> str:
@@ -69,7 +69,7 @@ def as_text(report: Report, *, ranked: bool) -> str:
                 lines.append("")  # questions about hardware, and steps of more samples, stand apart from advice
             previous = apart
             lines.append(
-                f"{prediction.title:<{width}}  {show_time(prediction.predicted_ns):>9}  {_extent(prediction):>21}  "
+                f"{prediction.title:<{width}}  {duration(prediction.predicted_ns):>9}  {_extent(prediction):>21}  "
                 f"{prediction.speedup:>5.2f}x  {_gains(prediction):>15}  {prediction.verdict}"
             )
         lines += ["", report.coverage]
@@ -80,7 +80,7 @@ def as_text(report: Report, *, ranked: bool) -> str:
 
 def _extent(prediction: Prediction) -> str:
     """The range; one value where both ends read the same."""
-    low, high = show_time(prediction.low_ns), show_time(prediction.high_ns)
+    low, high = duration(prediction.low_ns), duration(prediction.high_ns)
     return low if low == high else f"{low} - {high}"
 
 
@@ -95,8 +95,8 @@ def as_markdown(report: Report, *, ranked: bool) -> str:
     if report.scenarios:
         lines += ["| what if | step | low | high | gain | range | verdict |", "|---|---:|---:|---:|---:|---:|---|"]
         lines += [
-            f"| {prediction.title} | {show_time(prediction.predicted_ns)} | {show_time(prediction.low_ns)} | "
-            f"{show_time(prediction.high_ns)} | {prediction.speedup:.2f}x | {_gains(prediction)} | "
+            f"| {prediction.title} | {duration(prediction.predicted_ns)} | {duration(prediction.low_ns)} | "
+            f"{duration(prediction.high_ns)} | {prediction.speedup:.2f}x | {_gains(prediction)} | "
             f"{prediction.verdict} |"
             for prediction in report.scenarios
         ]
@@ -108,8 +108,8 @@ def as_markdown(report: Report, *, ranked: bool) -> str:
 def _headline(report: Report) -> str:
     steps = f"{len(report.steps)} step" + ("s" if len(report.steps) != 1 else "")
     return (
-        f"Measured {show_time(report.measured_ns)} a step over {steps}; replayed {show_time(report.replayed_ns)} "
-        f"({report.replay_error:+.2%}), by causes alone {report.causal_error:+.1%}."
+        f"Measured {duration(report.measured_ns)} a step over {steps}; replayed {duration(report.replayed_ns)} "
+        f"({change(report.replay_error)}), by causes alone {change(report.causal_error)}."
     )
 
 
@@ -124,7 +124,13 @@ def _ledger(report: Report, *, markdown: bool) -> list[str]:
     if markdown:
         lines += ["| time | share | sort | what | confidence |", "|---:|---:|---|---|---:|"]
     for row in report.ledger:
-        cells = (show_time(row.spent_ns), f"{row.spent_ns / total:.1%}", row.sort, row.name, f"{row.confidence:.0%}")
+        cells = (
+            duration(row.spent_ns),
+            percent(row.spent_ns / total),
+            row.sort,
+            row.name,
+            percent(row.confidence),
+        )
         lines.append(
             "| " + " | ".join(cells) + " |"
             if markdown

@@ -74,19 +74,3 @@ def _convert(number: float, suffix: str, unit: Unit) -> float | None:
     if per_byte is None or prefix is None:
         return None
     return number * prefix * per_byte
-
-
-def show_time(ns: float) -> str:
-    """A time with three significant digits and a fitting unit."""
-    for limit, unit, scale in ((1e3, "ns", 1.0), (1e6, "µs", 1e3), (1e9, "ms", 1e6)):
-        if abs(ns) < limit:
-            return f"{ns / scale:.3g} {unit}"
-    return f"{ns / 1e9:.4g} s"
-
-
-def show_bytes(count: float) -> str:
-    """A size with three significant digits, decimal prefix."""
-    for limit, unit, scale in ((1e3, "B", 1.0), (1e6, "kB", 1e3), (1e9, "MB", 1e6)):
-        if abs(count) < limit:
-            return f"{count / scale:.3g} {unit}"
-    return f"{count / 1e9:.3g} GB"

@@ -312,4 +312,4 @@ def test_work_that_was_not_recorded_is_nobodys_kernel_to_speed_up(step, ask):
     step.kernel(HIDDEN, 500)
     step.kernel("gemm", 100)
     found = ask(step.graph(), "kernel_speedup")
-    assert found.assumptions[0].startswith("gemm (100% of all kernel time)")
+    assert found.assumptions[0].startswith("gemm (100 % of all kernel time)")

@@ -5,7 +5,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { scopesOf } from "../../model/scopes";
 import type { Chart } from "../../model/series";
-import { duration, number, size, visible } from "../../model/units";
+import { duration, number, percent, size, visible } from "../../model/units";
 import type { Opened } from "../opened";
 
 const COLOURS = ["--accent", "--kind-kernel", "--kind-module", "--kind-phase", "--kind-api", "--kind-region"];
@@ -15,7 +15,7 @@ const POWERS = Array.from({ length: 50 }, (_, power) => 2 ** power); // sizes re
 function shownValue(value: number, unit: Chart["unit"]): string {
   if (unit === "bytes") return size(value);
   if (unit === "ns") return duration(value);
-  if (unit === "share") return `${(100 * value).toFixed(0)}%`;
+  if (unit === "share") return percent(value);
   return unit === "bytes/s" ? `${size(value)}/s` : number(Math.round(value * 100) / 100);
 }
 

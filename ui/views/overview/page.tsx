@@ -4,9 +4,9 @@
 import { useRef, useState } from "preact/hooks";
 import type { Profile } from "../../model/profile";
 import type { TimeSplit } from "../../model/report";
-import { duration, metricName, number, share, size, visible } from "../../model/units";
+import { duration, metricName, number, percent, share, size, visible } from "../../model/units";
 import type { Opened } from "../opened";
-import { Bar, Card, CopyButton, Dot, Nothing, percent } from "../widgets";
+import { Bar, Card, CopyButton, Dot, Nothing, cssWidth } from "../widgets";
 import { DeviceCards } from "./devices";
 import { FindingsCard } from "./findings";
 import { PathEntry } from "./path";
@@ -99,7 +99,7 @@ function Tiles({ opened }: { opened: Opened }) {
   const { percent: cost } = report.cost;
   made.push([
     "Own cost",
-    cost === null ? "n/a" : `${cost.toFixed(1)}%`,
+    cost === null ? "n/a" : percent(cost / 100),
     cost === null ? "the file does not say" : "of the run",
   ]);
   const found = new Set(report.losses.map((loss) => loss.kind)).size;
@@ -137,7 +137,7 @@ function Splits({ splits }: { splits: TimeSplit[] }) {
               return (
                 <span
                   class={`part ${kind} ${part > 0.07 ? "named" : ""}`}
-                  style={{ width: percent(part) }}
+                  style={{ width: cssWidth(part) }}
                   title={title}
                 >
                   {part > 0.07 ? `${name} ${much}` : ""}

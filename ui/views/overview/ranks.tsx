@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ranksAlone } from "../../model/alone";
 import { deviations, heatColumns, quantityName, type Ranks, type RankSpread } from "../../model/ranks";
-import { duration, number, size, visible } from "../../model/units";
+import { duration, number, share, size, visible } from "../../model/units";
 import type { Opened } from "../opened";
 import { Card } from "../widgets";
 
@@ -66,7 +66,7 @@ function Spreads({ spreads }: { spreads: RankSpread[] }) {
                 {visible(quantityName(one.name))}
               </th>
               <td>{shown(one, one.mean)}</td>
-              <td>{one.mean ? `±${((100 * one.std) / one.mean).toFixed(1)} %` : "n/a"}</td>
+              <td>{one.mean ? `±${share(one.std, one.mean)}` : "n/a"}</td>
               <td>
                 {shown(one, one.min)} <span class="quiet">{visible(one.min_rank)}</span>
               </td>

@@ -8,8 +8,8 @@ import numpy as np
 
 from leadline.analysis.columns import factorized
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Line, Option, Rule, Severity, Values
-from leadline.analysis.rules.words import percent, size, times
 from leadline.schema import FrameKind
+from leadline.units import percent, size, times
 
 _NEW_MEMORY_NS = 0.6
 _NEW_MEMORY_MOST_NS = 1.0

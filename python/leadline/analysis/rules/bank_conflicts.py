@@ -12,8 +12,8 @@ from leadline.analysis.hardware import hardware_of
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.instruction_samples import SampledKernels
 from leadline.analysis.rules.registers import Function, functions
-from leadline.analysis.rules.words import duration, percent
 from leadline.schema import FrameKind
+from leadline.units import duration, percent
 
 _SHARED = re.compile(r"(LDS|STS|LDSM|STSM|ATOMS)\b")
 _QUEUE, _RESULT = "mio_throttle", "short_scoreboard"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.hot_kernels import hot_kernels, recorded_kernels
 from leadline.analysis.rules.vendor import NVIDIA_WARP, lanes
-from leadline.analysis.rules.words import kernel, percent
+from leadline.analysis.rules.words import kernel
 from leadline.profiles.makers import is_amd
+from leadline.units import percent
 
 
 class BlockShape(Rule):

@@ -7,7 +7,8 @@ from typing import Any
 
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.jaxwork import compiling, lines_of, run_ns, told
-from leadline.analysis.rules.words import duration, listed, percent, size
+from leadline.analysis.rules.words import listed
+from leadline.units import duration, percent, size
 
 
 class CapturedConstants(Rule):

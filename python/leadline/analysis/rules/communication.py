@@ -13,8 +13,8 @@ from leadline.analysis.overlap import WallSplit, wall_split
 from leadline.analysis.ranks import RankView, is_folded_profile
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.collectives import collectives
-from leadline.analysis.rules.words import duration, number, percent, times
 from leadline.schema import EventKind
+from leadline.units import abbreviated, duration, percent, times
 
 ALIKE = 0.7
 """Ranks whose times in communication are nearer than that come to it at about the same time."""
@@ -150,7 +150,7 @@ def _sizes(case: Case) -> str:
     """How large they are, as far as they were recorded one by one: buckets that are too small cost their start."""
     elements = case.profile.table("collectives")["elements"]
     known = elements[elements > 0]
-    return f", half of them of at most {number(float(np.median(known)))} elements" if len(known) else ""
+    return f", half of them of at most {abbreviated(float(np.median(known)))} elements" if len(known) else ""
 
 
 def late_rank(case: Case) -> int:

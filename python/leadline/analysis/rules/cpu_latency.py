@@ -7,7 +7,7 @@ import numpy as np
 from leadline.analysis.columns import Mask
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.vendor import device_graph
-from leadline.analysis.rules.words import duration, percent, times
+from leadline.units import duration, percent, times
 
 
 class CpuLatency(Rule):

@@ -14,9 +14,9 @@ from leadline.analysis.rules.habits import habits_listed
 from leadline.analysis.rules.processes import cpus as count_cpus
 from leadline.analysis.rules.processes import started
 from leadline.analysis.rules.processes import workers as count_workers
-from leadline.analysis.rules.words import duration, percent
 from leadline.analysis.sampled import SampledFunction, names_of
 from leadline.schema import FrameKind
+from leadline.units import duration, percent
 
 
 class DataLoading(Rule):

@@ -7,8 +7,8 @@ import numpy as np
 from leadline.analysis.columns import Mask, above
 from leadline.analysis.rules.backward_lines import backward_lines
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.words import duration, percent, times
 from leadline.schema import FrameKind
+from leadline.units import duration, percent, times
 
 _ENGINE = r"^autograd::engine::evaluate_function: "
 _CHECKS = ("aten::isnan", "aten::_is_any_true", "aten::any", "aten::item", "aten::is_nonzero")

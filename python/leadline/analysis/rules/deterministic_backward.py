@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.words import duration, percent
 from leadline.schema import FrameKind
+from leadline.units import duration, percent
 
 
 class DeterministicBackward(Rule):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.jaxwork import calls_of, compiling, told
-from leadline.analysis.rules.words import listed, size
+from leadline.analysis.rules.words import listed
+from leadline.units import size
 
 
 class Donation(Rule):

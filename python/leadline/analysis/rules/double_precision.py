@@ -7,7 +7,8 @@ from typing import Any
 
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.jaxwork import calls_of, lines_of, told
-from leadline.analysis.rules.words import duration, listed, percent
+from leadline.analysis.rules.words import listed
+from leadline.units import duration, percent
 
 _HALF = (0.0, 0.3, 0.5)
 """Of the time: half as many bytes, and twice as many numbers in a vector of the CPU; GPUs gain far more."""

@@ -13,7 +13,8 @@ import numpy as np
 
 from leadline.analysis.columns import Mask
 from leadline.analysis.rules.base import Case, Finding, Severity
-from leadline.analysis.rules.words import listed, percent
+from leadline.analysis.rules.words import listed
+from leadline.units import percent
 
 _TOOL, _TABLE, _ALL = "same_inputs", "called again with equal inputs", "in all"
 _MOST = 0.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.words import duration, percent
+from leadline.units import duration, percent
 
 
 class FirstSteps(Rule):

@@ -6,8 +6,8 @@ import numpy as np
 
 from leadline.analysis.columns import factorized, group_sums
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.words import duration, percent, times
 from leadline.schema import FrameKind
+from leadline.units import duration, percent, times
 
 _TWO_PRODUCTS = (
     "linear",

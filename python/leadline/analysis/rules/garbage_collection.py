@@ -6,8 +6,8 @@ import numpy as np
 
 from leadline.analysis.findings import Gain
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.words import duration, percent
 from leadline.schema import FrameKind
+from leadline.units import duration, percent
 
 _ASKED = "collect("
 _OF_A_PACKAGE = (

@@ -10,7 +10,8 @@ from leadline.analysis.columns import nearest
 from leadline.analysis.rules.backward_lines import backward_lines
 from leadline.analysis.rules.base import Case, Finding, Severity, Values
 from leadline.analysis.rules.habits import habits, modules_named
-from leadline.analysis.rules.words import duration, listed, number, percent, size
+from leadline.analysis.rules.words import listed
+from leadline.units import abbreviated, duration, percent, size
 
 
 def discarded(case: Case, rule: str, learn_more: str, values: Values) -> list[Finding]:
@@ -36,7 +37,7 @@ def discarded(case: Case, rule: str, learn_more: str, values: Values) -> list[Fi
         Finding(
             rule,
             Severity.WARNING if share >= values["share"] else Severity.INFO,
-            f"Gradients of {number(int(told['parameters']))} parameters are computed and thrown away before their "
+            f"Gradients of {abbreviated(int(told['parameters']))} parameters are computed and thrown away before their "
             f"optimizer steps, about {percent(share)} of {case.cost_name}",
             case.gain(everything, (0.1, 1 / max(places, 2), 1), "judged: one of the backward passes of these modules"),
             tuple(rows[:20].tolist()),

@@ -7,8 +7,8 @@ import re
 import numpy as np
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Gain, Line, Option, Rule, Severity, Values
-from leadline.analysis.rules.words import percent
 from leadline.schema import FrameKind
+from leadline.units import percent
 
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(?P<function>\w+?)_at_(?P<line>\d+)")
 

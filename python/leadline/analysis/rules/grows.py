@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.words import duration, listed, percent, times
+from leadline.analysis.rules.words import listed
 from leadline.analysis.threads import running_share
+from leadline.units import duration, percent, times
 from leadline.work.operators import class_of_operator
 
 _DENORMAL = ("sqrt", "div", "mul", "add", "addcdiv", "addcmul", "exp", "lerp", "pow", "rsqrt", "sigmoid", "tanh")

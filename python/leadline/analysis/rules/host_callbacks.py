@@ -6,8 +6,8 @@ import numpy as np
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.jaxwork import programs
-from leadline.analysis.rules.words import duration, often_as, percent
 from leadline.schema import FrameKind
+from leadline.units import duration, how_often, percent
 
 _CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print", "outside_call")
 _TO_LOOK = ("debug_callback", "debug_print")
@@ -36,13 +36,13 @@ class HostCallbacks(Rule):
             if share < values["info"] and often < values["per_step"]:
                 continue
             name = case.name(group.row)
-            how_often = f"{often_as(often)} a step" if steps else f"{number:,} times"
+            repeated = f"{how_often(often)} a step" if steps else f"{number:,} times"
             basis = "bound: the callbacks; what they compute has to be done by JAX instead"
             made.append(
                 Finding(
                     self.name,
                     Severity.WARNING if share >= values["share"] else Severity.INFO,
-                    f"A compiled program calls back into Python {how_often} ({name}), "
+                    f"A compiled program calls back into Python {repeated} ({name}), "
                     f"{percent(share)} of {'the step' if steps else 'the run'}",
                     case.gain(group.value, (0.2, 0.8, 1), basis) if steps else case.no_gain("no step is known"),
                     tuple(group.rows[:20].tolist()),

@@ -6,8 +6,8 @@ import numpy as np
 
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.jaxwork import programs
-from leadline.analysis.rules.words import duration, often_as, percent, size
 from leadline.schema import FrameKind
+from leadline.units import duration, how_often, percent, size
 
 _COPY = "NumPy array to the device"
 
@@ -52,7 +52,7 @@ class HostCopies(Rule):
         return Finding(
             self.name,
             Severity.WARNING if same and share >= values["share"] else Severity.INFO,
-            f"{what} copied to the device {often_as(often)} a step, {size(size_)}"
+            f"{what} copied to the device {how_often(often)} a step, {size(size_)}"
             + (f" and {percent(share)} of its time" if ns else ""),
             case.gain(ns, (0.5, 1, 1) if same else (0, 0.5, 1), "bound: the copies")
             if ns

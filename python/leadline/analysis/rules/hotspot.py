@@ -7,8 +7,9 @@ import numpy as np
 from leadline.analysis.compilers import compilers
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.collectives import collectives
-from leadline.analysis.rules.words import duration, kernel, module, operator, percent, times
+from leadline.analysis.rules.words import kernel, module, operator
 from leadline.schema import FrameKind
+from leadline.units import duration, percent, times
 
 _SORTING = ("sort", "topk", "unique", "nonzero", "cumsum")
 _ADVICE = (

@@ -9,9 +9,9 @@ from leadline.analysis.ranks import RankView, is_folded_profile
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.collectives import collectives
 from leadline.analysis.rules.communication import ALIKE, by_rank
-from leadline.analysis.rules.words import duration, percent
 from leadline.analysis.stragglers import imbalance, who
 from leadline.schema import MetricKind
+from leadline.units import duration, percent
 
 _COSTS = 0.02
 """Of the step: what the difference costs must be worth a warning."""

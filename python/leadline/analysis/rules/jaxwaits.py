@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from leadline.analysis.case import Group
 from leadline.analysis.rules.base import Case, Finding, Severity, Values
-from leadline.analysis.rules.words import duration, often_as, percent
+from leadline.units import duration, how_often, percent
 
 _PER_STEP = 0.5
 _READ_LATER = (
@@ -42,7 +42,7 @@ def waiting(case: Case, group: Group, values: Values, learn_more: str) -> Findin
     return Finding(
         "synchronisation",
         Severity.WARNING if case.share(spared) >= values["share"] else Severity.INFO,
-        f"{case.name(group.row)} waits for the device {often_as(often)} a step, {percent(share)} of its time",
+        f"{case.name(group.row)} waits for the device {how_often(often)} a step, {percent(share)} of its time",
         gain,
         tuple(group.rows[:20].tolist()),
         case.lines([group.row]),

@@ -8,8 +8,9 @@ from leadline.analysis.columns import Rows, at_rows, group_sums
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.pairs_reduced import ELEMENTWISE, pairs_reduced
 from leadline.analysis.rules.vendor import device_graph
-from leadline.analysis.rules.words import duration, listed, percent, size, times
+from leadline.analysis.rules.words import listed
 from leadline.schema import FrameKind
+from leadline.units import duration, percent, size, times
 
 _SOFTMAX = ("aten::softmax", "aten::_softmax", "aten::_safe_softmax", "aten::masked_softmax")
 _PRODUCTS = ("aten::bmm", "aten::baddbmm")

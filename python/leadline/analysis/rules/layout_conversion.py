@@ -8,8 +8,9 @@ import numpy as np
 
 from leadline.analysis.columns import at_rows, factorized
 from leadline.analysis.rules.base import Case, Finding, Gain, Option, Rule, Severity, Values
-from leadline.analysis.rules.words import duration, module, percent, times
+from leadline.analysis.rules.words import module
 from leadline.schema import FrameKind
+from leadline.units import duration, percent, times
 
 _LAYOUT, _TYPE = ("aten::contiguous",), ("aten::to", "aten::_to_copy", "aten::type_as")
 _KERAS = r"(^|/)site-packages/keras/"

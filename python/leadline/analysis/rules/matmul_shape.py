@@ -10,9 +10,10 @@ import numpy as np
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.habits import habits
 from leadline.analysis.rules.hot_kernels import hot_kernels
-from leadline.analysis.rules.words import kernel, number, percent
+from leadline.analysis.rules.words import kernel
 from leadline.profiles.makers import is_amd
 from leadline.schema import FrameKind
+from leadline.units import abbreviated, percent
 from leadline.whatif.mfma import Mfma, architecture_of, best, of_kernel
 
 _PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::linear")
@@ -101,7 +102,7 @@ class MatmulShape(Rule):
                 case.gain(ns, gains, "judged: twice the bytes and half the lanes; GPUs have fewer units besides"),
                 tuple(rows[:20].tolist()),
                 case.lines(rows.tolist()),
-                (f"{percent(int(told['double']) / of)} of the {number(of)} parameters that are updated are float64",),
+                (f"{percent(int(told['double']) / of)} of the {abbreviated(of)} updated parameters are float64",),
                 "Unless the digits are needed, make the data float32 where it is read (NumPy's numbers are float64 "
                 "unless told otherwise: array.astype(np.float32)), and leave out model.double().",
                 self.learn_more,

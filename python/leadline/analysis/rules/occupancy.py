@@ -6,7 +6,7 @@ import numpy as np
 
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.instruction_samples import SampledKernel, SampledKernels
-from leadline.analysis.rules.words import duration, percent
+from leadline.units import duration, percent
 
 _REMEDIES = {
     "registers": "Let each thread hold less: __launch_bounds__ or a smaller tile (Triton: more num_warps for the same "

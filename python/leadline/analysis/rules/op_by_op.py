@@ -7,7 +7,8 @@ import numpy as np
 from leadline.analysis.columns import Rows, at_rows, factorized
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.jaxwork import by_themselves, function, programs
-from leadline.analysis.rules.words import duration, listed, percent, times
+from leadline.analysis.rules.words import listed
+from leadline.units import duration, percent, times
 
 _MOST = 0.5
 """Of what the loop dispatches, where no clock tells how much of a step that is."""

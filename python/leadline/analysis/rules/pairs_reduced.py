@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from leadline.analysis.rules.base import Case, Finding, Severity
-from leadline.analysis.rules.words import listed, percent, size
+from leadline.analysis.rules.words import listed
+from leadline.units import percent, size
 
 ELEMENTWISE = tuple(
     f"aten::{name}"

@@ -12,8 +12,8 @@ from leadline.analysis.columns import group_sums, subtree_sums
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Severity
 from leadline.analysis.rules.recorded_in_vain import is_told
-from leadline.analysis.rules.words import duration, percent, size
 from leadline.schema import FrameKind
+from leadline.units import duration, percent, size
 
 _PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::matmul", "aten::linear", "aten::einsum")
 _RANDOM = r"rand|bernoulli|dropout|multinomial|normal_|uniform_"

@@ -9,9 +9,9 @@ import numpy as np
 from leadline.analysis.columns import Mask, above, at_rows, group_sums, nearest
 from leadline.analysis.rules.backward_lines import backward_lines
 from leadline.analysis.rules.base import Case, Finding, Severity
-from leadline.analysis.rules.words import duration, percent, size, times
 from leadline.profiles.measures import Measures
 from leadline.schema import FrameKind
+from leadline.units import duration, percent, size, times
 
 _ENGINE = r"^autograd::engine::evaluate_function: "
 _WEIGHTED = ("aten::addmm", "aten::mm", "aten::linear", "aten::convolution")

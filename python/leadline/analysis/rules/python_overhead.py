@@ -12,11 +12,12 @@ from leadline.analysis.loop import least_step_ns
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.analysis.rules.blocked import blocked_ns, waiting_lines
-from leadline.analysis.rules.words import duration, percent, sureness, times
+from leadline.analysis.rules.words import sureness
 from leadline.analysis.sampled import SampledFunction, names_of
 from leadline.analysis.sourcecode import Block, carries_state
 from leadline.analysis.threads import running_share
 from leadline.schema import FrameKind
+from leadline.units import duration, percent, times
 
 _CALLING_NS = 15_000.0
 """An operator on next to nothing takes this long with what it calls and its backward operator."""

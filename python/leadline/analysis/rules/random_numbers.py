@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.words import duration, percent
 from leadline.analysis.workclass import classes_of_nodes
+from leadline.units import duration, percent
 from leadline.work.operators import CLASSES
 
 _ATTENTION = "aten::scaled_dot_product_attention"

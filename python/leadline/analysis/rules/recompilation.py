@@ -10,8 +10,8 @@ import numpy as np
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.habits import habits_listed
-from leadline.analysis.rules.words import duration, often_as, percent
 from leadline.schema import FrameKind
+from leadline.units import duration, how_often, percent
 
 _COLD = 0.7
 """Of the operators of a step that compiles: it runs each piece of code for the first time, and its caches are full of
@@ -139,7 +139,7 @@ def _reasons(case: Case, row: int) -> list[Mapping[str, Any]]:
 
 def _told(case: Case, row: int) -> tuple[str, ...]:
     """`5 times: x: float32[8,4], was float32[16,4]`."""
-    return tuple(f"{often_as(int(one.get('times', 0)))}: {one.get('text')}" for one in _reasons(case, row)[:3])
+    return tuple(f"{how_often(int(one.get('times', 0)))}: {one.get('text')}" for one in _reasons(case, row)[:3])
 
 
 def _is_below(case: Case, row: int, above: int) -> bool:

@@ -15,9 +15,9 @@ from leadline.analysis.columns import Mask, Rows, above, at_rows, group_sums, su
 from leadline.analysis.gains import RECORDING
 from leadline.analysis.loop import is_setup
 from leadline.analysis.rules.base import Case, Finding, Severity, Values
-from leadline.analysis.rules.words import percent, size, times
 from leadline.schema import FrameKind
 from leadline.steps.of_tree import without_first_calls
+from leadline.units import percent, size, times
 
 _MANY = 6
 """Layers whose outputs must be kept in a program that trains nothing, before that is put down to autograd."""

@@ -11,7 +11,7 @@ from leadline.analysis.rules.partly_used import partly_used
 from leadline.analysis.rules.passes_again import passes_again
 from leadline.analysis.rules.recorded_in_vain import recorded_in_vain
 from leadline.analysis.rules.same_inputs import same_inputs
-from leadline.analysis.rules.words import duration, percent, size
+from leadline.units import duration, percent, size
 
 _JOINS = ("aten::cat", "aten::stack", "aten::pad", "aten::constant_pad_nd")
 _DERIVED = tuple(

@@ -16,9 +16,9 @@ import numpy as np
 from leadline.analysis.columns import Rows, above, group_sums
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Severity
-from leadline.analysis.rules.words import duration, percent, times
 from leadline.analysis.unchanged import PlainCall, changed_names, plain_calls
 from leadline.schema import FrameKind
+from leadline.units import duration, percent, times
 
 _RANDOM = r"rand|bernoulli|dropout|multinomial|normal_|uniform_|exponential_|poisson"
 _BUILTIN = frozenset(dir(builtins))

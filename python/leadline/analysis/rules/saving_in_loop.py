@@ -6,8 +6,8 @@ import numpy as np
 
 from leadline.analysis.columns import Mask
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.words import duration, percent, size, times
 from leadline.schema import FrameKind
+from leadline.units import duration, percent, size, times
 
 _COPY = r"(^|/)copy\.py$"
 _CLONES = ("aten::clone", "aten::_to_copy", "aten::copy_", "aten::set_", "aten::empty", "aten::empty_like")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.words import duration, kernel, percent, size, times
+from leadline.analysis.rules.words import kernel
+from leadline.units import duration, percent, size, times
 
 
 class ScratchMemory(Rule):

@@ -8,8 +8,8 @@ import numpy as np
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.habits import habits
-from leadline.analysis.rules.words import duration, percent
 from leadline.schema import FrameKind
+from leadline.units import duration, percent
 from leadline.work.operators import class_of_operator
 
 _FALLBACKS = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.words import duration, size, times
 from leadline.schema import FrameKind
+from leadline.units import duration, size, times
 
 
 class SmallCopies(Rule):

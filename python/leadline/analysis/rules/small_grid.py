@@ -6,8 +6,9 @@ import numpy as np
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.hot_kernels import hot_kernels, recorded_kernels
-from leadline.analysis.rules.words import duration, kernel, percent
+from leadline.analysis.rules.words import kernel
 from leadline.profiles.makers import is_amd
+from leadline.units import duration, percent
 
 
 class SmallGrid(Rule):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.instruction_samples import SampledKernel, SampledKernels, in_words
-from leadline.analysis.rules.words import duration, percent
 from leadline.schema import stall_group
+from leadline.units import duration, percent
 
 _MEMORY = (
     "Let neighbouring threads read neighbouring elements (contiguous inputs), keep what is read twice in shared "

@@ -7,9 +7,9 @@ import numpy as np
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.debug_modes import checked_for_nan
 from leadline.analysis.rules.jaxwaits import of_jax, waiting
-from leadline.analysis.rules.words import duration, percent, times
 from leadline.analysis.sourcecode import carries_state
 from leadline.schema import FrameKind
+from leadline.units import duration, percent, times
 
 _READS = tuple(
     f"aten::{name}"

@@ -6,8 +6,8 @@ import numpy as np
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.processes import cpus, workers
-from leadline.analysis.rules.words import duration
 from leadline.schema import FrameKind
+from leadline.units import duration
 
 
 class ThreadOversubscription(Rule):

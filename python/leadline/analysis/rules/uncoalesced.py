@@ -9,8 +9,8 @@ import numpy as np
 from leadline.analysis.hardware import hardware_of
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.instruction_samples import SampledKernels
-from leadline.analysis.rules.words import duration, percent
 from leadline.schema import FrameKind
+from leadline.units import duration, percent
 
 _QUEUES = ("lg_throttle", "tex_throttle")
 _WIDEST = re.compile(r"(LDG?|STG?)(\..*)?\.128\b")

@@ -8,7 +8,7 @@ from typing import Any
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.jaxwork import compiling, frames_of, run_ns, told
-from leadline.analysis.rules.words import duration, percent
+from leadline.units import duration, percent
 
 _Loop = tuple[str, int, str]
 """File, line of its head, function."""

@@ -9,8 +9,9 @@ from leadline.analysis.gains import RECORDING
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Gain, Option, Rule, Severity, Values
 from leadline.analysis.rules.gradients_in_vain import discarded, mostly_zero
 from leadline.analysis.rules.habits import habits, modules_named
-from leadline.analysis.rules.words import listed, number, percent, size
+from leadline.analysis.rules.words import listed
 from leadline.schema import FrameKind
+from leadline.units import abbreviated, percent, size
 
 
 class UnusedGradients(Rule):
@@ -54,7 +55,7 @@ class UnusedGradients(Rule):
             Finding(
                 self.name,
                 Severity.WARNING if share >= values["share"] else Severity.INFO,
-                f"Gradients of {number(many)} parameters are computed and never used, {percent(share)} of "
+                f"Gradients of {abbreviated(many)} parameters are computed and never used, {percent(share)} of "
                 f"{case.cost_name} goes to their modules' backward passes",
                 _gain(case, ns, forward, many / max(int(unused["of_parameters"]), 1)),
                 tuple(rows[:20].tolist()),

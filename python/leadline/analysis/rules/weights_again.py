@@ -12,8 +12,9 @@ import numpy as np
 
 from leadline.analysis.columns import Mask
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.words import duration, listed, percent, times
+from leadline.analysis.rules.words import listed
 from leadline.schema import FrameKind
+from leadline.units import duration, percent, times
 
 _PARAMETRISED = re.compile(r"\.parametrizations\.\w+$")
 _OLD_HOOKS = r"torch/nn/utils/(weight_norm|spectral_norm)\.py$"

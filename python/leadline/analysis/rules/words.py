@@ -1,4 +1,4 @@
-"""Words that rules share: numbers as a sentence needs them."""
+"""Words that rules share: names and lists as a sentence needs them; figures are of `leadline.units`."""
 
 from __future__ import annotations
 
@@ -8,48 +8,9 @@ from leadline.analysis.case import Case
 from leadline.analysis.columns import Rows
 from leadline.analysis.functions import METRIC
 from leadline.analysis.layers import merged_layers
+from leadline.units import percent
 
 _ENGINE = "autograd::engine::evaluate_function: "
-
-
-def percent(share: float) -> str:
-    """`12 %`, below ten with one digit."""
-    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"
-
-
-def duration(ns: float) -> str:
-    """`1.2 ms`: two or three digits."""
-    for scale, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
-        if ns >= scale:
-            value = ns / scale
-            return f"{value:.0f} {unit}" if value >= 100 else f"{value:.1f} {unit}"
-    return f"{ns:.0f} ns"
-
-
-def size(count: float) -> str:
-    """`12.3 MiB`."""
-    for scale, unit in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if count >= scale:
-            return f"{count / scale:.1f} {unit}"
-    return f"{count:.0f} B"
-
-
-def times(count: float) -> str:
-    """`40`, or `2.5` where it is not near a whole number."""
-    return f"{count:,.0f}" if count >= 10 or abs(count - round(count)) < 0.05 else f"{count:.1f}"
-
-
-def often_as(count: float) -> str:
-    """`once`, `40 times`."""
-    return "once" if times(count) == "1" else f"{times(count)} times"
-
-
-def number(count: float) -> str:
-    """`25.6 M`: a large number in two or three digits."""
-    for scale, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if count >= scale:
-            return f"{count / scale:.1f} {unit}"
-    return f"{count:.0f}"
 
 
 def kernel(name: str, most: int = 100) -> str:

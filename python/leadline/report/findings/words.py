@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from leadline.analysis.findings import Finding, Findings, Gain, Line
 from leadline.report.source import visible
-from leadline.report.units import duration, share
+from leadline.units import duration, share
 
 
 def gain_text(gain: Gain) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from leadline.report.markup import code, escaped, table
 from leadline.report.training.model import TrainingSummary
-from leadline.report.units import duration, number, share
+from leadline.units import change, duration, number, percent, share
 
 
 def efficiency(summary: TrainingSummary) -> str:
@@ -27,9 +27,9 @@ def efficiency(summary: TrainingSummary) -> str:
         lines.append(f"- Of it {_flops(found.recomputed)} is work of the forward pass done again (checkpointing).")
     if found.mfu is not None and found.hfu is not None:
         devices = f"{found.devices} devices of " if found.devices > 1 else ""
-        again = f", HFU (with recomputation) {100 * found.hfu:.1f}%" if found.recomputed else ""
+        again = f", HFU (with recomputation) {percent(found.hfu)}" if found.recomputed else ""
         lines.append(
-            f"- **MFU {100 * found.mfu:.1f}%**{again} of {devices}{_flops(found.peak.flops)}/s, the peak in "
+            f"- **MFU {percent(found.mfu)}**{again} of {devices}{_flops(found.peak.flops)}/s, the peak in "
             f"{found.precision} ({escaped(found.peak.source)})."
         )
     elif found.implausible:
@@ -44,7 +44,7 @@ def efficiency(summary: TrainingSummary) -> str:
         lines.append(
             f"- Second opinion: {_flops(estimate.flops)} by 6 N per token and attention ({number(estimate.tokens)} "
             f"tokens a step), {_flops(estimate.flops - estimate.attention / 2)} where a causal mask spares half of "
-            f"attention; counted is {100 * ((found.flops - found.recomputed) / estimate.flops - 1):+.1f}% of the first."
+            f"attention; counted is {change((found.flops - found.recomputed) / estimate.flops - 1)} of the first."
         )
     if found.uncounted:
         lines.append(f"- Not counted, since nothing tells their sizes: {', '.join(map(code, found.uncounted))}.")

@@ -13,7 +13,7 @@ from leadline.report.markup import code, table
 from leadline.report.training.build import changes
 from leadline.report.training.markdown import change_rows
 from leadline.report.training.model import Change
-from leadline.report.units import duration, number
+from leadline.units import duration, number
 
 _SLOW = 1.1
 _SUFFIX = ".leadline"

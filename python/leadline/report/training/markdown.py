@@ -9,7 +9,7 @@ from leadline.report.markup import code, escaped, table
 from leadline.report.training.efficiency import efficiency
 from leadline.report.training.memory import memory
 from leadline.report.training.model import Change, TrainingSummary
-from leadline.report.units import duration, number, share, size
+from leadline.units import change, duration, number, share, size
 from leadline.work.operators import COMPILATION
 
 
@@ -150,11 +150,11 @@ def _changes(summary: TrainingSummary) -> str:
 def change_rows(changes: Sequence[Change]) -> list[list[str]]:
     """A row per figure that differs: its name, before, now, and by how much."""
     rows = []
-    for change in changes:
-        show = duration if change.name.endswith("_ns") else size if change.name.endswith("_bytes") else number
-        name = change.name.removesuffix("_ns").removesuffix("_bytes").replace("_", " ")
-        gone = f"{100 * (change.now / change.before - 1):+.1f}%" if change.before else ""
-        rows.append([escaped(name), show(change.before), show(change.now), gone])
+    for one in changes:
+        show = duration if one.name.endswith("_ns") else size if one.name.endswith("_bytes") else number
+        name = one.name.removesuffix("_ns").removesuffix("_bytes").replace("_", " ")
+        gone = change(one.now / one.before - 1) if one.before else ""
+        rows.append([escaped(name), show(one.before), show(one.now), gone])
     return rows
 
 

@@ -12,8 +12,8 @@ from leadline.report.markup import code, escaped, table
 from leadline.report.paths import PathWords
 from leadline.report.timesplit import process_labels
 from leadline.report.training.model import Holder, TrainingSummary
-from leadline.report.units import number, share, size
 from leadline.schema import MetricKind
+from leadline.units import number, share, size
 
 MOST_HOLDERS = 12
 

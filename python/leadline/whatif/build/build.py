@@ -11,6 +11,7 @@ from leadline.steps import Step
 from leadline.steps.model import OPTIMIZER, PROFILER, REPETITION, WHOLE_TRACE
 from leadline.steps.of_events import main_thread
 from leadline.trace.tables import Trace
+from leadline.units import duration, percent
 from leadline.whatif.build import cpu, device, late, layers, messages, queue, splits, threads, waits
 from leadline.whatif.build.draft import Draft
 from leadline.whatif.build.whole import doubt_parts
@@ -119,6 +120,6 @@ def _warn(draft: Draft, window: Window) -> None:
     total = max(draft.window_ns[1] - draft.window_ns[0], 1)
     if draft.unexplained_ns > _NEGLIGIBLE * total:
         draft.warnings.append(
-            f"{draft.unexplained_ns / 1e6:.2f} ms of device idle time ({draft.unexplained_ns / total:.1%} of the "
+            f"{duration(draft.unexplained_ns)} of device idle time ({percent(draft.unexplained_ns / total)} of the "
             "window) has no known reason; it stays as it is in every prediction"
         )

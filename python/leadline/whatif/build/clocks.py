@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.trace.tables import TraceError
+from leadline.units import duration
 from leadline.whatif.build.draft import Draft
 from leadline.whatif.build.ranks import SAME_END_NS, communicator
 from leadline.whatif.kinds import TaskKind
-from leadline.whatif.units import show_time
 
 CLOCK_NS = 50_000  # clocks that disagree less need no correction
 _MOST_PAIRED = 500  # collectives of a rank whose distances to all of another are compared
@@ -172,7 +172,7 @@ def _same_run(related: Mapping[int, _Apart], ends: Sequence[Ends], windows: Sequ
         between = max(low - end, begin - high)
         if rank not in related and between > max(end - begin, high - low):
             raise TraceError(
-                f"the windows of the first trace and of trace {rank + 1} lie {show_time(between)} apart, and no "
+                f"the windows of the first trace and of trace {rank + 1} lie {duration(between)} apart, and no "
                 "collective that both took part in says how their clocks differ: they are of different runs, or of "
                 "machines whose clocks disagree; give the traces of one run, or one of them alone"
             )

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from leadline.trace.meaning import is_collective
 from leadline.trace.tables import DEVICE_KINDS, Kind
+from leadline.units import duration, percent
 from leadline.whatif.build.draft import Draft
 from leadline.whatif.kinds import Discipline, EdgeType, IntArray, Lane, LaneKind, TaskKind
 from leadline.whatif.tables import HIDDEN
@@ -103,9 +104,9 @@ def lay_out(draft: Draft) -> list[Stream]:
     )
     draft.carried = ids[known & (launch_ns < begin)]
     if unlaunched:
-        share = float(duration[launcher < 0].sum() / max(int(duration.sum()), 1))
+        share = percent(duration[launcher < 0].sum() / max(int(duration.sum()), 1))
         draft.warnings.append(
-            f"{unlaunched} of {rows.size} device events ({share:.0%} of device time) were launched before the window "
+            f"{unlaunched} of {rows.size} device events ({share} of device time) were launched before the window "
             "or without a record; they keep their measured start"
         )
     streams = []
@@ -180,7 +181,7 @@ def _clock_shift(draft: Draft, start: IntArray, launch_ns: IntArray, launched: n
     draft.facts["device_clock_ns"] = (usual, worst)
     if usual > 1_000_000:
         draft.warnings.append(
-            f"{early} kernels start up to {worst / 1e6:.1f} ms before their launch: the clocks of CPU and device "
+            f"{early} kernels start up to {duration(worst)} before their launch: the clocks of CPU and device "
             "disagree, and waits between them are uncertain by as much"
         )
         return 0
@@ -331,7 +332,7 @@ def _add_hidden(draft: Draft, streams: list[Stream], timing: Timing, hidden: lis
     for task, new in in_front.items():
         timing.latency_ns[new] = timing.latency_ns[task]
     draft.warnings.append(
-        f"{int((end - begin).sum()) / 1e6:.2f} ms pass inside CUDA graphs without a recorded kernel; they count as "
+        f"{duration(int((end - begin).sum()))} pass inside CUDA graphs without a recorded kernel; they count as "
         f"device work named {HIDDEN!r}"
     )
 

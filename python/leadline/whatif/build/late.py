@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from leadline.units import duration, percent
 from leadline.whatif.build.device import TOLERANCE_NS, Stream, Timing, put_in_front
 from leadline.whatif.build.draft import Draft
 from leadline.whatif.build.waits import CLOSE_NS
@@ -104,6 +105,7 @@ def _wait_for_room(
     total = int(late.sum())
     share = total / max(draft.window_ns[1] - draft.window_ns[0], 1)
     draft.warnings.append(
-        f"{tasks.size} device tasks started {total / 1e6:.2f} ms late in all ({share:.1%} of the window) while another "
+        f"{tasks.size} device tasks started {duration(total)} late in all ({percent(share)} of the "
+        "window) while another "
         f"stream kept the device busy; the time counts as device work named {CROWDED!r}"
     )

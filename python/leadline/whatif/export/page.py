@@ -9,10 +9,10 @@ import math
 from collections.abc import Sequence
 from html import escape
 
+from leadline.units import change, duration, percent
 from leadline.whatif.advice import advice
 from leadline.whatif.ledger import Row
 from leadline.whatif.predict import Prediction, Report
-from leadline.whatif.units import show_time
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --good: #2f8f4e; }
@@ -38,9 +38,9 @@ def html_page(report: Report, critical: Sequence[tuple[str, float]] = (), timeli
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
         f"<title>What if</title><style>{_STYLE}</style><h1>What if</h1>",
-        f"<p>A step takes <b>{show_time(report.measured_ns)}</b> (measured over {len(report.steps)} "
-        f"step{'s' if len(report.steps) != 1 else ''}); replayed {show_time(report.replayed_ns)}, by causes alone "
-        f"{report.causal_error:+.1%}.</p>",
+        f"<p>A step takes <b>{duration(report.measured_ns)}</b> (measured over {len(report.steps)} "
+        f"step{'s' if len(report.steps) != 1 else ''}); replayed {duration(report.replayed_ns)}, by causes alone "
+        f"{change(report.causal_error)}.</p>",
         *(_ledger(report.ledger) if report.ledger else ()),
         *(_critical(critical) if critical else ()),
         *(_table(report.scenarios, report.coverage) if report.scenarios else ()),
@@ -61,7 +61,8 @@ def _ledger(rows: Sequence[Row]) -> list[str]:
     )
     lines = [
         f"<tr><td class=text><span class='key {escape(row.sort)}'></span>{escape(row.sort)}<td class=text>"
-        f"{escape(row.name)}<td>{show_time(row.spent_ns)}<td>{row.spent_ns / total:.1%}<td>{row.confidence:.0%}"
+        f"{escape(row.name)}<td>{duration(row.spent_ns)}<td>{percent(row.spent_ns / total)}"
+        f"<td>{percent(row.confidence)}"
         for row in rows
         if row.spent_ns >= 0.0005 * total
     ]
@@ -72,15 +73,15 @@ def _ledger(rows: Sequence[Row]) -> list[str]:
 
 
 def _said(row: Row, total: float) -> str:
-    return f"{row.sort}: {row.name}, {show_time(row.spent_ns)} ({row.spent_ns / total:.1%})"
+    return f"{row.sort}: {row.name}, {duration(row.spent_ns)} ({percent(row.spent_ns / total)})"
 
 
 def _critical(shares: Sequence[tuple[str, float]]) -> list[str]:
     shown = [(name, share) for name, share in shares if share >= 0.005]
-    text = ", ".join(f"{escape(name)} {share:.0%}" for name, share in shown)
+    text = ", ".join(f"{escape(name)} {percent(share)}" for name, share in shown)
     bar = "".join(
         f"<i class=work style='width:{share:.2%};opacity:{1 - 0.25 * min(place, 3):.2f}' "
-        f"title='{escape(name, quote=True)} {share:.0%}'></i>"
+        f"title='{escape(name, quote=True)} {percent(share)}'></i>"
         for place, (name, share) in enumerate(shown)
     )
     return [
@@ -92,8 +93,8 @@ def _table(predictions: Sequence[Prediction], coverage: str) -> list[str]:
     gains = [gain for found in predictions for gain in (found.low_gain, found.high_gain) if gain > 0]
     scale = (max(min([*gains, 0.8]) / 1.05, _LEAST), min(max([*gains, 1.25]) * 1.05, _MOST))
     lines = [
-        f"<tr><td class=text>{escape(found.title)}<td>{show_time(found.predicted_ns)}<td>{show_time(found.low_ns)} to "
-        f"{show_time(found.high_ns)}<td>{found.speedup:.2f}x<td class=text>{_drawn(found, scale)}<td class=text>"
+        f"<tr><td class=text>{escape(found.title)}<td>{duration(found.predicted_ns)}<td>{duration(found.low_ns)} to "
+        f"{duration(found.high_ns)}<td>{found.speedup:.2f}x<td class=text>{_drawn(found, scale)}<td class=text>"
         f"{escape(found.verdict)}"
         for found in predictions
     ]

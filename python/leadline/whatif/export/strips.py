@@ -8,12 +8,12 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.units import duration
 from leadline.whatif.export.spans import Slices, measured_slices, simulated_slices
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import LaneKind
 from leadline.whatif.simulator import Result
 from leadline.whatif.tables import PYTHON
-from leadline.whatif.units import show_time
 
 _STEPS = 2
 _LANES = 8
@@ -53,8 +53,8 @@ def strips(measured: Graph, title: str, predicted: Graph, result: Result) -> str
     return "\n".join(
         (
             "<h2>Measured and predicted</h2>",
-            f"<p>Of {what}: above as measured ({show_time(measured_end)}), below with {escape(title)} "
-            f"({show_time(predicted_end)}), on one axis of {show_time(end)}. The fuller the colour, the busier.</p>",
+            f"<p>Of {what}: above as measured ({duration(measured_end)}), below with {escape(title)} "
+            f"({duration(predicted_end)}), on one axis of {duration(end)}. The fuller the colour, the busier.</p>",
             "<table>", *rows, "</table>",
         )
     )  # fmt: skip

@@ -10,6 +10,7 @@ import re
 
 import numpy as np
 
+from leadline.units import duration, percent
 from leadline.whatif.edits import cost_per_kernel_ns
 from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
@@ -17,7 +18,7 @@ from leadline.whatif.kernels import KernelTable
 from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count, gpu_of
 from leadline.whatif.scenarios.lower_precision import scale_compute, shortest_kernel_ns
-from leadline.whatif.units import Unit, show_time
+from leadline.whatif.units import Unit
 from leadline.work.kernels import COMPUTE, KernelClass
 
 AUTOCAST_FP32 = re.compile(
@@ -73,9 +74,10 @@ class Amp(Scenario):
         _add_cast_calls(graph, table.all(*COMPUTE), host_ns)
         assumptions = (
             *compute.assumptions,
-            f"element-wise, pooling and batch-norm kernels keep {kept:.0%} of the saving from moving half the bytes",
+            f"element-wise, pooling and batch-norm kernels keep {percent(kept)} of the saving from "
+            "moving half the bytes",
             "losses, softmax and layer norm stay in fp32, and so do the optimizer and the collectives",
-            f"casts add {casts:.0%} of the forward kernel time and {show_time(host_ns)} of host time an operator",
+            f"casts add {percent(casts)} of the forward kernel time and {duration(host_ns)} of host time an operator",
         )
         if target == "fp16":
             assumptions += ("the loss scaler's own kernels and its synchronisation are not counted",)

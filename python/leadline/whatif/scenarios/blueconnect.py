@@ -7,6 +7,7 @@ buckets pipeline: one crosses the network while the next is on the links inside 
 
 from __future__ import annotations
 
+from leadline.units import size
 from leadline.whatif.collectives import Collective, Network, ring_ns
 from leadline.whatif.edits import optimizer_starts
 from leadline.whatif.gpus import Draw
@@ -25,7 +26,7 @@ from leadline.whatif.scenarios.gradient_exchange import (
     why_no_gradients,
     world_size,
 )
-from leadline.whatif.units import Unit, show_bytes
+from leadline.whatif.units import Unit
 
 
 class BlueConnect(Scenario):
@@ -92,7 +93,7 @@ class BlueConnect(Scenario):
         return Applied(
             graph,
             (
-                f"{show_bytes(total)} of gradients per step, {inside} workers on each of {machines} machines",
+                f"{size(total)} of gradients per step, {inside} workers on each of {machines} machines",
                 assumed,
                 f"inside a machine a worker can send {local.bandwidth_bytes_s / 1e9:g} GB/s; levels work in parallel",
                 f"a collective takes {overhead:g} of its formula's time",

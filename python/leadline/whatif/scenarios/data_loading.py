@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 
+from leadline.units import duration, percent
 from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import Selection
@@ -98,14 +99,14 @@ class DataLoading(Scenario):
         period += _late_ns(graph, loads, batch_ns / scaling, int(workers), fetch)
         set_period(graph, loads, period, fetch)
         assumptions = (
-            f"{source}; one batch takes {batch_ns / 1e6:.3g} ms to make",
+            f"{source}; one batch takes {duration(batch_ns)} to make",
             (
                 "one worker makes one batch after the other, "
                 if workers == 1
-                else f"{workers:g} workers reach {scaling:.0%} of {workers:g} times one worker's rate, "
+                else f"{workers:g} workers reach {percent(scaling)} of {workers:g} times one worker's rate, "
             )
             + ("on cores of their own" if cores is None else f"sharing {cores:g} cores with the training"),
-            f"taking over a batch that is ready costs {fetch / 1e6:.3g} ms",
+            f"taking over a batch that is ready costs {duration(fetch)}",
         )
         return Applied(graph, assumptions, count(loads=outermost(graph, loads)), warnings)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from leadline.units import percent
 from leadline.whatif.collectives import Collective
 from leadline.whatif.edits import WAITING, launch_latency_ns, operation_of, scale_transfers
 from leadline.whatif.elementwise import nanoseconds_per_byte
@@ -55,7 +56,8 @@ class Dgc(Scenario):
         return Applied(
             graph,
             (
-                f"{ratio:.2%} of the values travel, each with its index: transfers take {scale:.2%} of their time, "
+                f"{percent(ratio)} of the values travel, each with its index: transfers take "
+                f"{percent(scale)} of their time, "
                 f"beside {_HOPS_NS / 1e3:g} µs that do not shrink",
                 f"compression passes {passes:g} times over each gradient at the speed of {source}",
                 WAITING,

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from leadline.units import size
 from leadline.whatif.collectives import Collective, Network, collective_ns
 from leadline.whatif.edits import WAITING, operation_of, optimizer_starts, scale_transfers, transfer_ns
 from leadline.whatif.gpus import Draw, technique
@@ -35,7 +36,7 @@ from leadline.whatif.scenarios.gradient_exchange import (
     world_size,
 )
 from leadline.whatif.simulator import simulate
-from leadline.whatif.units import Unit, show_bytes
+from leadline.whatif.units import Unit
 
 
 class Distributed(Scenario):
@@ -87,7 +88,7 @@ class Distributed(Scenario):
         graph.info = replace(graph.info, world_size=workers)
         slowed = slow_beside(graph, inserted, draw) if workers > 1 else 0
         assumptions = (
-            f"{show_bytes(total)} of gradients per step in {len(inserted)} all-reduces ({algorithm}), {assumed}",
+            f"{size(total)} of gradients per step in {len(inserted)} all-reduces ({algorithm}), {assumed}",
             f"a collective takes {overhead:g} of its formula's time; kernels that run beside one are slowed by "
             f"{technique('overlap_slowdown', larger_is_faster=False).at(draw):g}",
             "every worker takes as long as this one on a batch of the same size; the slowest is "

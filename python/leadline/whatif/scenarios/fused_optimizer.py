@@ -18,6 +18,7 @@ import re
 
 import numpy as np
 
+from leadline.units import percent
 from leadline.whatif.edits import launch_latency_ns, main_lane, on_lane, step_parts
 from leadline.whatif.elementwise import changing_ns, first_operand_bytes, in_place_nanoseconds_per_byte
 from leadline.whatif.gpus import Draw, Range, technique
@@ -89,7 +90,8 @@ class FusedOptimizer(Scenario):
             graph.scale(graph.select(kind=TaskKind.CPU, phase=(Phase.FORWARD, Phase.BACKWARD)), relief, gaps=True)
         where = "removed kernels" if removed_gpu else "removed operators"
         cost = (
-            f"one fused step takes {scale:.0%} of the {where}' time: {algorithm.name} moves {algorithm.fused} values "
+            f"one fused step takes {percent(scale)} of the {where}' time: {algorithm.name} moves "
+            f"{algorithm.fused} values "
             f"per parameter instead of {algorithm.separate}; the high end is Daydream's estimate, all of it"
         )
         if by_bytes:

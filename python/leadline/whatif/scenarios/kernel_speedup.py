@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from leadline.units import percent
 from leadline.whatif.gpus import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelTable
@@ -69,4 +70,4 @@ def _chosen(graph: Graph, values: Values) -> tuple[Selection, str]:
     share = total[hottest] / max(total.sum(), 1)
     shown = graph.names[hottest] if len(graph.names[hottest]) <= 80 else graph.names[hottest][:77] + "..."
     whole = "kernel" if on_device else "operator"
-    return Selection(candidates.ids[names == hottest]), f"{shown} ({share:.0%} of all {whole} time)"
+    return Selection(candidates.ids[names == hottest]), f"{shown} ({percent(share)} of all {whole} time)"

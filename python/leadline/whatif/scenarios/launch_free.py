@@ -9,6 +9,7 @@ import re
 
 import numpy as np
 
+from leadline.units import percent
 from leadline.whatif.edits import launch_latency_ns
 from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
@@ -38,7 +39,7 @@ class LaunchFree(Scenario):
         if share > _MOST_CHANGING:
             return makers_words(
                 graph,
-                f"the shapes of {share:.0%} of the operators change from step to step, "
+                f"the shapes of {percent(share)} of the operators change from step to step, "
                 "which a CUDA graph cannot follow",
             )
         return None
@@ -74,7 +75,7 @@ class LaunchFree(Scenario):
             graph,
             (
                 f"one graph launch of {launch_ns / 1000:g} µs between two synchronisations replaces all launches",
-                f"{breaks:.0%} of the replaced host time stays (guards, graph breaks, copying of inputs)",
+                f"{percent(breaks)} of the replaced host time stays (guards, graph breaks, copying of inputs)",
                 f"kernels of a graph follow one another after {gap_ns / 1000:g} µs",
                 "shapes are static and nothing inside the step needs the CPU; synchronisations and host copies stay",
             ),

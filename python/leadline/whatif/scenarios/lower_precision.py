@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.units import percent
 from leadline.whatif.gpus import Draw, Gpu, Range, known_gpus, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import PRECISION_BYTES, KernelTable
@@ -89,14 +90,16 @@ def _sentences(
     if gpu is None:
         how = f"matrix kernels in {target} gain what the peak rates of known GPUs differ by, since this GPU is unknown"
     elif by_shape == changed:
-        how = f"matrix kernels in {target} keep {kept:.0%} of the ratio of the {gpu.name}'s two roofline bounds"
+        how = f"matrix kernels in {target} keep {percent(kept)} of the ratio of the {gpu.name}'s two roofline bounds"
     elif by_shape:
         how = (
-            f"matrix kernels in {target} keep {kept:.0%} of the ratio of the {gpu.name}'s two roofline bounds where "
+            f"matrix kernels in {target} keep {percent(kept)} of the ratio of the {gpu.name}'s two "
+            "roofline bounds where "
             f"their shapes are known ({by_shape} of {changed}), of its two peak rates elsewhere"
         )
     else:
-        how = f"matrix kernels in {target} keep {kept:.0%} of the ratio of the {gpu.name}'s two peak rates (no shapes)"
+        kept_part = f"{percent(kept)} of the ratio of the {gpu.name}'s two peak rates (no shapes)"
+        how = f"matrix kernels in {target} keep {kept_part}"
     return (how,), tuple(warnings)
 
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from leadline.units import percent
 from leadline.whatif.edits import (
     calls_of,
     launch_cost_ns,
@@ -83,7 +84,7 @@ class MetaFlow(Scenario):
             graph,
             (
                 "new layers take the time of the layers they are said to be like, times the given scale",
-                f"times that are inferred that way are known to {doubt.pessimistic - 1:.0%}",
+                f"times that are inferred that way are known to {percent(doubt.pessimistic - 1)}",
             ),
             count(removed_kernels=removed, inserted_kernels=inserted),
         )

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.units import size as size_text
 from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import LaneKind, Phase, Selection
@@ -30,7 +31,7 @@ from leadline.whatif.scenarios.gradient_exchange import (
     world_size,
 )
 from leadline.whatif.simulator import simulate
-from leadline.whatif.units import Unit, show_bytes
+from leadline.whatif.units import Unit
 
 
 class P3(Scenario):
@@ -101,7 +102,7 @@ class P3(Scenario):
         return Applied(
             result,
             (
-                f"{show_bytes(total)} of gradients per step in slices of {show_bytes(limit)}, {first}, {assumed}",
+                f"{size_text(total)} of gradients per step in slices of {size_text(limit)}, {first}, {assumed}",
                 "servers are spread over the workers, so each pushes and pulls (n-1)/n of its gradients at full duplex",
                 f"servers take {server_ns:g} ns to sum up a byte; the traced update stays as it is",
                 f"the slowest worker is {late_ns / 1e6:.3g} ms behind the mean one in every step",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.units import percent
 from leadline.whatif.edits import previous_on_lane
 from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
@@ -137,4 +138,4 @@ def _bandwidth(graph: Graph, values: Values, draw: Draw) -> tuple[float, str]:
     else:
         nominal = technique("unknown_host_link_gb_s", larger_is_faster=True).at(draw) * 1e9
         name = "a PCIe link of an unknown GPU"
-    return nominal * share, f"{name}, {share:.0%} of {nominal / 1e9:g} GB/s each way"
+    return nominal * share, f"{name}, {percent(share)} of {nominal / 1e9:g} GB/s each way"

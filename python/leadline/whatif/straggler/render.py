@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TypeVar
 
+from leadline.units import change, duration, percent
 from leadline.whatif.straggler.analysis import StragglerReport
-from leadline.whatif.units import show_time
 
 Key = TypeVar("Key")
 
@@ -57,12 +57,13 @@ def as_text(report: StragglerReport, *, markdown: bool = False) -> str:
     title = ["# Stragglers", ""] if markdown else []
     bullet = "- " if markdown else "  "
     measured, ideal = float(report.measured_ns.mean()), float(report.ideal_ns.mean())
-    replayed = f"{show_time(float(report.replayed_ns.mean()))} ({report.replay_error:+.2%})"
+    replayed = f"{duration(float(report.replayed_ns.mean()))} ({change(report.replay_error)})"
     lost = 1 - 1 / report.slowdown if report.slowdown else 0.0
     lines = [
         *title,
-        f"Measured {show_time(measured)} a step over {len(report.steps)} steps; replayed {replayed}.",
-        f"Without stragglers a step would take {show_time(ideal)}: {report.slowdown:.3f}x the speed, {lost:.1%} of the "
+        f"Measured {duration(measured)} a step over {len(report.steps)} steps; replayed {replayed}.",
+        f"Without stragglers a step would take {duration(ideal)}: {report.slowdown:.3f}x the speed, "
+        f"{percent(lost)} of the "
         "time is lost to waiting for slow work.",
         "",
         "Slow-down by pipeline stage (only that stage as measured):",
@@ -90,4 +91,4 @@ def _sorted(values: dict[Key, float]) -> list[tuple[Key, float]]:
 
 
 def _share(value: float) -> str:
-    return f"{min(max(value, 0.0), 1.0):.0%}"
+    return percent(min(max(value, 0.0), 1.0))

@@ -1,0 +1,88 @@
+"""A row a rank: its own work of one step, then what it waited for the others, aligned at the collective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from leadline.analysis import Analysis
+from leadline.analysis.ranks import RankView, is_folded_profile
+from leadline.analysis.workclass import classes_of_nodes
+from leadline.profiles import Profile
+from leadline.steps import NoSteps
+from leadline.steps.of_profile import steps_of
+from leadline.work.operators import CLASSES
+
+MOST = 64
+_LATE = 0.05
+"""Of a step: who waits so much less than the median rank is waited for."""
+
+
+@dataclass(frozen=True)
+class RankBar:
+    """`work_ns` and `wait_ns` make up the rank's step; `late`: the others wait for it; `node`: its process."""
+
+    rank: int
+    host: str
+    work_ns: int
+    wait_ns: int
+    late: bool
+    node: int
+
+
+def rank_bars(profile: Profile) -> tuple[RankBar, ...]:
+    """In order of ranks, of at most MOST those that are late and then the first; empty where there are not several."""
+    rows = _folded(profile) if is_folded_profile(profile) else _beside(profile)
+    if len(rows) < 2:
+        return ()
+    waits = np.array([one.wait_ns for one in rows], np.float64)
+    step = float(np.median([one.work_ns + one.wait_ns for one in rows]))
+    least = int(np.argmin(waits))
+    late = step > 0 and float(np.median(waits) - waits[least]) > _LATE * step
+    marked = [
+        RankBar(one.rank, one.host, one.work_ns, one.wait_ns, late and number == least, one.node)
+        for number, one in enumerate(rows)
+    ]
+    shown = sorted(marked, key=lambda one: (not one.late, one.rank))[:MOST]
+    return tuple(sorted(shown, key=lambda one: one.rank))
+
+
+def _folded(profile: Profile) -> list[RankBar]:
+    view = RankView(profile)
+    steps = view.steps
+    wall, waits = view.column("wall"), view.column("communication")
+    if not wall.any():
+        return []
+    nodes = {one.row: one.node.row for one in profile.processes}
+    processes = profile.tables["ranks"]["process"].tolist()
+    made = []
+    for row, rank in enumerate(view.ranks):
+        whole, wait = int(wall[row] / steps[row]), int(waits[row] / steps[row])
+        node = nodes.get(int(processes[view.rows[row]]), -1)
+        made.append(RankBar(rank.rank, rank.host, max(whole - wait, 0), min(wait, whole), False, node))
+    return made
+
+
+def _beside(profile: Profile) -> list[RankBar]:
+    """Of a profile that holds the processes of several ranks one by one."""
+    found = steps_of(profile)
+    if isinstance(found, NoSteps) or len({one.rank for one in found.ranks if one.rank >= 0}) < 2:
+        return []
+    tree, scopes = profile.tree, Analysis(profile).scopes
+    talks = classes_of_nodes(tree) == CLASSES.index("communication")
+    time = np.maximum(tree.exclusive("time").sum, 0) + np.maximum(tree.exclusive("wait_time").sum, 0)
+    device = np.maximum(tree.exclusive("gpu_time").sum, 0)
+    seen: dict[int, RankBar] = {}
+    for one in found.ranks:
+        if one.rank < 0 or one.number < 1 or one.rank in seen:
+            continue
+        node = profile.processes[one.process].node.row
+        mine = scopes.process == node
+        # with a device ranks wait inside the collective's kernel, else inside its call
+        on_device = float(device[mine & talks].sum())
+        waited = (on_device or float(time[mine & talks].sum())) / max(one.number, 1)
+        whole = one.mean_ns or float(time[mine].sum()) / max(one.number, 1)
+        wait = int(min(waited, whole))
+        seen[one.rank] = RankBar(one.rank, "", int(whole) - wait, wait, False, node)
+    return [seen[rank] for rank in sorted(seen)]

@@ -1,0 +1,327 @@
+"""The start page as data: one step as bars that add up, where it goes, what would help, the verdict as text.
+
+The sentence, its account and its fixes are the verdict's (`leadline.verdict`); this adds what a reader asks next. Times
+are nanoseconds of one step (of the run, where nothing repeats: `of` says which), shares are of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from leadline.analysis.case import Case
+from leadline.analysis.columns import Mask, Rows, at_rows
+from leadline.analysis.findings import Finding, Findings
+from leadline.analysis.layers import merged_layers
+from leadline.names.kernels import kernel_words
+from leadline.report.model import Place
+from leadline.report.paths import PathWords
+from leadline.report.phrases import operator_text
+from leadline.report.rank_bars import rank_bars
+from leadline.report.start_model import Bar, BarPart, Help, Kernel, Line, Start
+from leadline.steps import NoSteps
+from leadline.steps.of_profile import steps_of
+from leadline.verdict.between import between_operators
+from leadline.verdict.model import Account, Fix, Verdict
+from leadline.verdict.text import as_lines, fix_text, head
+
+MOST_ROWS = 8
+MOST_WALLS = 60
+_PHASES = {
+    "forward": "forward",
+    "backward": "backward",
+    "optimizer": "optimizer",
+    "zero_grad": "optimizer",
+    "closure": "optimizer",
+    "data loading": "data loading",
+    "compile": "compile",
+    "garbage collection": "garbage collection",
+    "saving": "saving",
+}
+_ORDER = ("data loading", "forward", "backward", "optimizer", "compile", "garbage collection", "saving", "")
+_KNOWN = {"measured": "measured", "simulated": "simulated", "estimated": "estimated", "at most": "at most"}
+
+
+def start_of(verdict: Verdict, found: Findings | None, words: PathWords, case: Case, file: str) -> Start | None:
+    """None where there is no account: nothing that takes time was measured."""
+    account = verdict.account
+    if account is None or account.wall_ns <= 0:
+        return None
+    made = _Step(case, account)
+    steps = steps_of(case.profile)
+    main = None if isinstance(steps, NoSteps) else steps.main
+    walls = main.walls_ns if main is not None and account.of == "step" else ()
+    several = main is not None and account.of == "step" and main.timed > 1
+    on_device = verdict.kind == "device" and bool(made.device_time.any())
+    where = _where(made, words, on_device)
+    lines = any(one.place is not None for one in where)
+    return Start(
+        of=account.of,
+        wall_ns=account.wall_ns,
+        steps=account.steps,
+        title=head(verdict),
+        min_ns=main.min_ns if several and main else 0,
+        max_ns=main.max_ns if several and main else 0,
+        walls_ns=tuple(walls[-MOST_WALLS:]),
+        text="\n".join(as_lines(verdict)),
+        node=_node_of(made, verdict),
+        bars=tuple(_bars(made, account)),
+        ranks=rank_bars(case.profile),
+        help=tuple(_help(verdict, found, file)),
+        where=where,
+        where_of="device time" if on_device else "time",
+        no_lines="" if lines or not where else _no_lines(case),
+        kernels=_kernels(made),
+        device=_device_name(case),
+        rules_silent=len(found.not_applicable) if found is not None else 0,
+    )
+
+
+class _Step:
+    """Time per node of one step on the thread that sets its length, and of the device below it."""
+
+    def __init__(self, case: Case, account: Account) -> None:
+        self.case, self.account = case, account
+        self.tree, self.scopes = case.tree, case.analysis.scopes
+        loop = case.known_loop if account.of == "step" else None
+        none = np.zeros(len(self.tree), np.int64)
+        if loop is None:
+            self.mine: Mask = np.ones(len(self.tree), np.bool_)
+            self.time: Rows = np.maximum(self.tree.exclusive("time").sum, 0)
+            self.device_time: Rows = np.maximum(self.tree.exclusive("gpu_time").sum, 0)
+            self.steps = 1
+            samples = np.where(between_operators(case, self.mine), self.tree.exclusive("cpu_sample").sum, 0)
+            self.time = self.time + samples
+            return
+        self.mine = loop.inside & (self.scopes.thread == self.scopes.thread[loop.anchors[0]])
+        self.steps = loop.steps
+        samples = np.where(between_operators(case, self.mine), case.samples, 0) if case.sampled_ns else none
+        self.time = np.where(self.mine, loop.time, 0) + samples
+        self.device_time = np.where(loop.inside, case.gpu_time, 0) if case.has_device else none
+
+    def phase_names(self) -> Rows:
+        """The name of the phase around each node as a text of the file, -1 where there is none."""
+        names: Rows = at_rows(self.tree.frames["name"][self.tree.frame_of].astype(np.int64), self.scopes.phase, -1)
+        return names
+
+
+def _bars(made: _Step, account: Account) -> list[Bar]:
+    bars = []
+    if (phases := _phase_bar(made, account)) is not None:
+        bars.append(phases)
+    bars.append(_lane(made, account, "thread", "main thread"))
+    if account.lane("device"):
+        bars.append(_lane(made, account, "device", _device_name(made.case) or "device"))
+    return bars
+
+
+def _phase_bar(made: _Step, account: Account) -> Bar | None:
+    """None where the program has no phases."""
+    text = made.tree.tables.strings
+    names = made.phase_names()
+    sums: dict[str, float] = {}
+    first: dict[str, int] = {}
+    for name in np.unique(names[made.time > 0]).tolist():
+        phase = _PHASES.get(text[name], "") if name >= 0 else ""
+        here = np.where(names == name, made.time, 0)
+        sums[phase] = sums.get(phase, 0.0) + float(here.sum()) / made.steps
+        row = int(np.argmax(here))
+        if phase not in first or made.time[row] > made.time[first[phase]]:
+            first[phase] = row
+    if not any(sums.get(name) for name in _ORDER[:-1]):
+        return None
+    whole = sum(sums.values())
+    scale = min(1.0, account.wall_ns / whole) if whole > 0 else 1.0
+    parts = [
+        _bar_part(name or "other", name or "outside of phases", sums[name] * scale, account.wall_ns, first[name])
+        for name in _ORDER
+        if sums.get(name, 0) * scale >= 0.5
+    ]
+    rest = account.wall_ns - sum(one.ns for one in parts)
+    if rest > 0:
+        share = rest / account.wall_ns
+        parts.append(BarPart("between", "between operators", rest, share, "unexplained", "measured"))
+    return Bar("phase", tuple(parts), scale < 1.0)
+
+
+def _bar_part(key: str, label: str, ns: float, wall: int, node: int) -> BarPart:
+    group = "wait" if key == "data loading" else "work"
+    return BarPart(key, label, int(ns), ns / wall, group, "measured", node)
+
+
+def _lane(made: _Step, account: Account, lane: str, name: str) -> Bar:
+    groups = {"core": "work", "busy": "work", "wait": "wait", "idle": "idle", "unexplained": "unexplained"}
+    parts = []
+    for one in account.lane(lane):
+        lines = tuple(" ".join(filter(None, (place.text, place.what))) for place in one.places)
+        node = _node_at(made, one.places[0].file, one.places[0].line) if one.places else -1
+        parts.append(BarPart(one.key, one.label, one.ns, one.share, groups[one.group], one.known, node, lines))
+    order = {"work": 0, "wait": 1, "idle": 1, "unexplained": 2}
+    return Bar(name, tuple(sorted(parts, key=lambda one: (order[one.group], -one.ns))))
+
+
+def _node_at(made: _Step, file: str, line: int) -> int:
+    """The node with most time on a user's line; -1 where no frame is there."""
+    tree = made.tree
+    if not file or not line:
+        return -1
+    files = tree.tables.strings.rows_equal(file)
+    frames = np.isin(tree.frames["file"], files) & (tree.frames["line"] == line)
+    user = made.scopes.user
+    here = (at_rows(frames[tree.frame_of].astype(np.int64), user, 0) > 0) & (made.time + made.device_time > 0)
+    if not here.any():
+        return -1
+    rows = np.flatnonzero(here)
+    best = int(rows[np.argmax((made.time + made.device_time)[rows])])
+    outer = int(made.scopes.outer[best])
+    return outer if outer >= 0 else best
+
+
+def _node_of(made: _Step, verdict: Verdict) -> int:
+    return _node_at(made, verdict.place.file, verdict.place.line) if verdict.place is not None else -1
+
+
+def _where(made: _Step, words: PathWords, on_device: bool) -> tuple[Line, ...]:
+    """Lines of the program with most of a step; where none are known, modules or operators."""
+    tree, scopes = made.tree, made.scopes
+    time = made.device_time if on_device else made.time
+    kept = time > 0
+    if not kept.any():
+        return ()
+    line = made.case.user_line if (made.case.user_line[kept] >= 0).any() else np.full(len(tree), -1, np.int64)
+    module = _module_keys(made)
+    names = tree.frames["name"].astype(np.int64)[tree.frame_of]
+    outer = at_rows(names, scopes.outer, -1)
+    fallback = np.where(module >= 0, module, outer)  # what there is of a name where no line is known
+    key = np.where(line >= 0, line, -2 - fallback)
+    found, group = np.unique(key[kept], return_inverse=True)
+    rows = np.flatnonzero(kept)
+    phases = made.phase_names()
+    text = tree.tables.strings
+    kinds = {name: _PHASES.get(text[name], "") if name >= 0 else "" for name in np.unique(phases[rows]).tolist()}
+    of_phase = np.array([kinds[name] for name in phases[rows].tolist()])
+    values = time[rows].astype(np.float64) / made.steps
+    sums = np.bincount(group, values, len(found))
+    made_lines = []
+    for one in np.argsort(-sums, kind="stable")[:MOST_ROWS].tolist():
+        here = group == one
+        mine, of_mine = values[here], of_phase[here]
+        forward = int(mine[of_mine == "forward"].sum()) + int(mine[of_mine == ""].sum())
+        backward = int(mine[of_mine == "backward"].sum())
+        rest = (of_mine != "forward") & (of_mine != "backward") & (of_mine != "")
+        other = int(mine[rest].sum())
+        row = int(rows[here][np.argmax(mine)])
+        phase = str(of_mine[rest][np.argmax(mine[rest])]) if rest.any() else ""
+        place = words.place(row)
+        node = int(scopes.outer[row]) if scopes.outer[row] >= 0 else row
+        ns = int(sums[one])
+        name = "" if place is not None else _name(made, row)
+        what = _what(made, rows[here], mine)
+        made_lines.append(Line(place, name, what, phase, forward, backward, other, ns, ns / made.account.wall_ns, node))
+    return tuple(made_lines)
+
+
+def _module_keys(made: _Step) -> Rows:
+    """The module above each node as a text of the file, -1 where there is none."""
+    names = made.tree.frames["name"].astype(np.int64)[made.tree.frame_of]
+    return at_rows(names, made.scopes.module, -1)
+
+
+def _name(made: _Step, row: int) -> str:
+    module, outer = int(made.scopes.module[row]), int(made.scopes.outer[row])
+    tree = made.tree
+    if module >= 0:
+        return merged_layers(tree.text("name", int(tree.frame_of[module])))
+    at = outer if outer >= 0 else row
+    return operator_text(tree.text("name", int(tree.frame_of[at])))
+
+
+def _what(made: _Step, rows: Rows, values: Rows) -> str:
+    """`blocks.*.attn › aten::linear`: the module and operator with most of it."""
+    tree, scopes = made.tree, made.scopes
+    row = int(rows[np.argmax(values)])
+    module, inner = int(scopes.module[row]), int(scopes.outer[row])
+    parts = []
+    if module >= 0:
+        parts.append(merged_layers(tree.text("name", int(tree.frame_of[module]))))
+    if inner >= 0:
+        parts.append(operator_text(tree.text("name", int(tree.frame_of[inner]))))
+    return " › ".join(parts)
+
+
+def _no_lines(case: Case) -> str:
+    imported = "import" in case.profile.meta.get("available", {})
+    return (
+        "This trace holds no Python lines; record it with with_stack=True to see them."
+        if imported
+        else "No Python line is known for this work."
+    )
+
+
+def _kernels(made: _Step) -> tuple[Kernel, ...]:
+    time = made.device_time
+    rows = np.flatnonzero(time > 0)
+    if not len(rows):
+        return ()
+    tree = made.tree
+    names = tree.frames["name"].astype(np.int64)[tree.frame_of[rows]]
+    found, group = np.unique(names, return_inverse=True)
+    sums = np.bincount(group, time[rows].astype(np.float64), len(found)) / made.steps
+    calls = np.bincount(group, tree.exclusive("gpu_time").count[rows].astype(np.float64), len(found)) / made.steps
+    kernels = []
+    for one in np.argsort(-sums, kind="stable")[:MOST_ROWS].tolist():
+        name = tree.tables.strings[int(found[one])]
+        here = rows[group == one]
+        node = int(here[np.argmax(time[here])])
+        ns = int(sums[one])
+        kernels.append(Kernel(name, kernel_words(name), ns, ns / made.account.wall_ns, float(calls[one]), node))
+    return tuple(kernels)
+
+
+def _device_name(case: Case) -> str:
+    names = sorted({one.name for one in case.profile.devices if one.name})
+    count = len(case.profile.devices)
+    if not names:
+        return ""
+    return names[0] if count < 2 else f"{count} × {names[0]}"
+
+
+def _help(verdict: Verdict, found: Findings | None, file: str) -> list[Help]:
+    made = []
+    for fix in verdict.fixes:
+        finding = _finding(fix, found.findings if found is not None else ())
+        made.append(_helped(fix, finding, verdict.account, file))
+    return sorted(made, key=lambda one: -one.gain_ns)
+
+
+def _finding(fix: Fix, found: Sequence[Finding]) -> Finding | None:
+    same = [one for one in found if one.rule == fix.rule]
+    if fix.place is not None:
+        same.sort(key=lambda one: not (one.lines and one.lines[0].line == fix.place.line if fix.place else 0))
+    return same[0] if same else None
+
+
+def _helped(fix: Fix, finding: Finding | None, account: Account | None, file: str) -> Help:
+    place = None
+    if fix.place is not None and fix.place.text:
+        place = Place(fix.place.file, fix.place.short, fix.place.line, fix.place.function)
+    said = fix_text(replace(fix, place=None), account).removeprefix(f"{fix.do}: ")
+    scenario = finding.scenario if finding is not None else ""
+    command = f"leadline whatif {file} {scenario}" if scenario else f"leadline analyze {file} --rule {fix.rule}"
+    return Help(
+        fix.do,
+        place,
+        fix.gain_ns,
+        fix.low_ns,
+        fix.high_ns,
+        _KNOWN.get(fix.known, fix.known),
+        said,
+        fix.rule,
+        scenario,
+        command,
+        finding.remedy if finding is not None else "",
+        finding.evidence if finding is not None else (),
+        tuple(finding.paths) if finding is not None else (),
+    )
