@@ -19,6 +19,7 @@ from typing import Any
 from leadline.capture.budget import ORDER, Budget, BudgetKeeper, Switch, cost_so_far
 from leadline.capture.claim import Claim, claim, leave
 from leadline.capture.config import KERNEL_VARIABLE, OPTIONS_VARIABLE, OUTPUT_VARIABLE, SESSION_VARIABLE, Options
+from leadline.capture.contained import contained
 from leadline.capture.current import CURRENT
 from leadline.capture.endpoint import Endpoint, open_announced
 from leadline.capture.errors import ProfileError
@@ -80,7 +81,7 @@ class Session:
         except RuntimeError as error:
             raise ProfileError(str(error)) from error
         CURRENT.set(self, native)
-        with _contained(native, "Measuring started, but not in full"):
+        with contained(native, "Measuring started, but not in full"):
             self._start_rest(native)
 
     def _start_rest(self, native: Native) -> None:
@@ -97,7 +98,7 @@ class Session:
             self._timed_window.start()
         self._providers = create_providers(native, self.options, self._provider_changed)
         for provider in self._providers:
-            with _contained(native, f"The provider {provider.name} could not start"):
+            with contained(native, f"The provider {provider.name} could not start"):
                 provider.start()
         self._provider_changed()
         self._keep_budget(native)
@@ -141,19 +142,21 @@ class Session:
             if CURRENT.session is not self or self._native is None:
                 return None
             native = self._native
-            with _contained(native, "Measuring was not taken out whole"):
-                for thread in filter(None, (self._timed_window, self._budget)):
-                    thread.stop()
+            with contained(native, "Measuring was not taken out whole"):
+                if self._timed_window is not None:
+                    self._timed_window.stop()
+                if self._budget is not None:
+                    self._budget.stop()
                 if self._endpoint is not None:
                     self._endpoint.close()
-            with _contained(native, "Calls that end a process are still followed"):
+            with contained(native, "Calls that end a process are still followed"):
                 self._follower.uninstall()
             for provider in in_order_of_stopping(self._providers):
-                with _contained(native, f"The provider {provider.name} could not stop"):
+                with contained(native, f"The provider {provider.name} could not stop"):
                     provider.stop()
                 self._record.tools += getattr(provider, "results", [])
             CURRENT.clear()
-            with _contained(native, "The last segment could not be written"):
+            with contained(native, "The last segment could not be written"):
                 self._end_record(Stats.of(native.stop()), exit_status)
         return self._make_file() if self.owner and leave(self.part, exit_status) else None
 
@@ -277,12 +280,12 @@ class Session:
         atexit.register(_at_interpreter_exit)
 
     def _at_os_exit(self, status: int) -> None:
-        with _contained(self._native, "The end of the process could not be handled"):
+        with contained(self._native, "The end of the process could not be handled"):
             self.stop({"code": status})
 
     def _before_exec(self) -> None:
         """The image may be replaced at once, or the exec fails and the program goes on: write once and go on."""
-        with _contained(self._native, "The process could not be saved before exec"):
+        with contained(self._native, "The process could not be saved before exec"):
             if self._native is not None:
                 self._native.before_exec()
                 written = self._native.flush()
@@ -291,7 +294,7 @@ class Session:
 
     def _exec_failed(self) -> None:
         """The program goes on as what it was."""
-        with _contained(self._native, "A failed exec could not be noted"):
+        with contained(self._native, "A failed exec could not be noted"):
             if self._native is not None:
                 self._native.exec_failed()
             self._record.complete = False
@@ -320,7 +323,7 @@ class Session:
         native.after_fork(str(self.part.segment(self._process.stem)))
         self._share_window(native, follow_parent=False)
         for provider in self._providers:
-            with _contained(native, f"The provider {provider.name} could not go on in a forked child"):
+            with contained(native, f"The provider {provider.name} could not go on in a forked child"):
                 provider.forked()
         self._record.available = self.available()
         self._introduce(native)
@@ -365,14 +368,14 @@ def _after_fork_in_child() -> None:
     CURRENT.renew_lock()
     session = CURRENT.session
     if session is not None:
-        with _contained(CURRENT.native, "A forked child could not be followed"):
+        with contained(CURRENT.native, "A forked child could not be followed"):
             session.continue_in_child()
 
 
 def _at_interpreter_exit() -> None:
     session = CURRENT.session
     if session is not None:
-        with _contained(CURRENT.native, "The session could not be ended"):
+        with contained(CURRENT.native, "The session could not be ended"):
             session.stop(_exit_status())
 
 
@@ -380,21 +383,3 @@ def _exit_status() -> dict[str, Any] | None:
     """What can be known inside the process: the exception that ends it, if one does."""
     kind = getattr(sys, "last_type", None)
     return {"exception": kind.__name__} if isinstance(kind, type) else None
-
-
-class _contained(contextlib.AbstractContextManager[None]):
-    """Turns an exception into a counted loss: the profiled program must not see it."""
-
-    def __init__(self, native: Native | None, what: str) -> None:
-        self._native = native
-        self._what = what
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> bool:
-        if error is None or not isinstance(error, Exception):
-            return False
-        sentence = f"{self._what}: {type(error).__name__}: {error}"
-        if self._native is not None:
-            with contextlib.suppress(Exception):
-                self._native.count_loss("internal_error", 1, sentence)
-        say(sentence)
-        return True
