@@ -176,11 +176,15 @@ def check_output(output: Path, inputs: Iterable[str | os.PathLike[str]] = (), *,
         here = output.stat() if output.exists() else None
     except OSError as error:
         raise OutputError(f"Cannot write {output}: {error.strerror}; choose another file.") from None
-    if here is None or not stat.S_ISREG(here.st_mode):
-        return
-    for one in inputs:
-        if is_same(here, one):
-            raise OutputError(f"Will not write {output}: it is the file that is read; choose another file.")
+    if here is not None and stat.S_ISREG(here.st_mode):
+        check_input(output, inputs)
+
+
+def check_input(output: Path, inputs: Iterable[str | os.PathLike[str]]) -> None:
+    """Raise OutputError where the file `output` is one of `inputs`."""
+    here = output.stat()
+    if any(is_same(here, one) for one in inputs):
+        raise OutputError(f"Will not write {output}: it is the file that is read; choose another file.")
 
 
 def is_same(here: os.stat_result, other: str | os.PathLike[str]) -> bool:

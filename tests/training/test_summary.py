@@ -183,6 +183,19 @@ def test_what_changed_since_the_last_summary(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "summary.json").read_text())["changes"][0]["name"] == "step_mean_ns"
 
 
+def test_a_summary_of_the_users_own_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(tmp_path, range(3), start_step=0, end_step=2)
+    (tmp_path / "summary.md").write_text("# What I learned\n")
+
+    class Stopped:
+        rank = 0
+        path = next(tmp_path.glob("*.leadline"))
+
+    leadline.print_summary(Stopped())
+    assert (tmp_path / "summary.md").read_text() == "# What I learned\n"
+    assert "Will not replace" in capsys.readouterr().err
+
+
 LOOP = """
 import sys, leadline, torch
 profiler = leadline.build_profiler(enable=True, start_step=1, end_step=3, trace_dir=sys.argv[1])

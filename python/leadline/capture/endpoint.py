@@ -155,11 +155,11 @@ class Endpoint:
             self._server.socket.close()
 
     def write_port_file(self, path: str | os.PathLike[str], *, replace: bool = True) -> None:
-        """`ADDRESS TOKEN`, readable by this user only, until `close`. Raises OSError; FileExistsError where another
-        file is there that may not be replaced."""
+        """`ADDRESS TOKEN`, readable by this user only, until `close`. Raises OSError, ProfileError where a file
+        of another kind is there, and FileExistsError where any is that may not be replaced."""
         target = Path(path)
         if replace:
-            target.unlink(missing_ok=True)
+            port_file(os.fspath(path))
         with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(f"{self.address} {self.token}\n")
         self._port_file = target

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leadline._output import OutputError, check_input
 from leadline.capture.budget import parse_percent
 from leadline.capture.claim import claim, leave
 from leadline.capture.config import (
@@ -180,8 +181,9 @@ def measure(
         command = _command(arguments)
         every_s, keep = _rolling(arguments, options)
         output = Path(arguments.output) if arguments.output else default_output([command.name])
+        _check_words(output, command.typed)
         claimed = claim(output, command.typed, options, StartedBy.SUPERVISOR)
-    except ProfileError as error:
+    except (ProfileError, OutputError) as error:
         raise CommandError(str(error)) from error
     part = claimed.part
     for sentence in claimed.sentences:
@@ -216,6 +218,12 @@ def measure(
     if path is not None and options.accelerators and (sentence := unseen(path)):
         say(sentence)
     return status, path, rolling
+
+
+def _check_words(output: Path, words: Sequence[str]) -> None:
+    """Raise OutputError where the program is told to read what would be replaced."""
+    if output.is_file():
+        check_input(output, (part for word in words for part in {word, word.partition("=")[2]} if part))
 
 
 def _options(arguments: argparse.Namespace) -> Options:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from leadline._output import write_text
+from leadline._output import OutputError, check_kind, kind_of, write_text
 from leadline.analysis.memorysnapshot import Snapshot, SnapshotError, read_snapshot
 from leadline.profiles import ProfileFileError, Tree
 from leadline.profiles.merge import merge_profiles
@@ -62,10 +62,11 @@ def print_summary(profiler: Stopped | None, *, file: Any = None) -> str:
     summary = dataclasses.replace(summary, changes=changes(now, before))
     text = render(summary)
     try:
-        write_text(folder / "summary.md", text)
-        write_text(folder / "summary.json", json.dumps(as_json(summary), indent=1))
+        _write(folder / "summary.md", text, folder / "summary.json", as_json(summary))
     except OSError as error:
         print(f"leadline: the summary could not be written to {folder}: {error.strerror}.", file=sys.stderr)
+    except OutputError as error:
+        print(f"leadline: the summary was not written. {error}", file=sys.stderr)
     upload = getattr(profiler, "upload", None)
     if callable(upload):
         upload([folder / "summary.md", folder / "summary.json", *([merged] if merged is not None else [])])
@@ -87,9 +88,18 @@ def summarize_shared(path: Path) -> Path | None:
     summary = build_summary(profile, first, others, path.name)
     page, data = path.with_suffix(".summary.md"), path.with_suffix(".summary.json")
     summary = dataclasses.replace(summary, changes=changes(as_json(summary), read_facts(data)))
-    write_text(page, render(summary))
-    write_text(data, json.dumps(as_json(summary), indent=1))
+    _write(page, render(summary), data, as_json(summary))
     return page
+
+
+def _write(page: Path, text: str, data: Path, facts: Mapping[str, Any]) -> None:
+    """Both, or neither where files are there that no summary left. Raises OSError and OutputError."""
+    written = json.dumps(facts, indent=1)
+    if "figures" not in read_facts(data):
+        check_kind(data, kind_of(written.encode()))
+        check_kind(page, kind_of(text.encode("utf-8", "replace")))
+    write_text(page, text)
+    write_text(data, written)
 
 
 def summarize(path: str | os.PathLike[str]) -> TrainingSummary:
