@@ -197,6 +197,7 @@ PYTHON_LAZY: dict[str, set[str]] = {
     "capture": {"tools"},  # only where `--tool` asks for it
     "trace": {"_events", "_xla"},
     "whatif": {"_simulate"},
+    "analysis": {"verdict"},  # what no rule explains is a part of the account
     "profiles": {"_cubin", "analysis", "query", "notebook", "trace", "verdict"},
 }
 # third-party packages, at the top of a file

@@ -53,8 +53,10 @@ def analyze(
     rule_of = {one.rule: rule for rule, one in kept}
     made = [one for _, one in kept] if simulated is None else simulated.better([one for _, one in kept])
     made = one_of_each_cause([capped(case, rule_of[one.rule], one) for one in made])
+    if not rules:
+        made += _not_explained(case, made)
     made = [in_words_of(profile.devices, _with_package(case, one)) for one in made]
-    general = {rule.name for rule in chosen if rule.general}
+    general = {rule.name for rule in chosen if rule.general} | {"not_explained"}
     made.sort(key=lambda one: (_RANK[one.severity], one.rule in general, -one.gain.share, -one.weight, one.rule))
     loop = case.known_loop
     ranks = case.ranks
@@ -71,6 +73,16 @@ def analyze(
         int(loop.step_ns) if loop else 0,
         tuple(notes + (list(simulated.notes) if simulated else [])),
     )
+
+
+def _not_explained(case: Case, found: Sequence[Finding]) -> list[Finding]:
+    """Large parts of the step that no rule has named."""
+    from leadline.verdict.unexplained import not_explained  # the account is made of what rules are made of
+
+    try:
+        return not_explained(case, found)
+    except CannotTell:
+        return []
 
 
 def _about_steps(loop: Loop | None, ranks: int) -> list[str]:

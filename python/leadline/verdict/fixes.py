@@ -10,6 +10,8 @@ from leadline.verdict.model import Account, Fix, Place
 from leadline.verdict.resource import Resource
 
 MOST = 3
+NOT_EXPLAINED = "not_explained"
+"""A finding that says where time is, and not how to save it, unless it is a wait."""
 _WORTH = 0.02
 """Of the step: a gain that is smaller is no reason to change a program."""
 _ON_THE_DEVICE = frozenset(
@@ -39,7 +41,7 @@ def fixes(found: Sequence[Finding], account: Account, resource: Resource) -> tup
         key = (place.file, place.line) if place else (one.rule, 0)
         most = min(cap(one, account), left)
         expected, high = min(_expected(one, account), most), min(_scaled(one.gain.high_ns, one, account), most)
-        if key in seen or high < _WORTH * account.wall_ns:
+        if key in seen or high < _WORTH * account.wall_ns or (one.rule == NOT_EXPLAINED and not one.gain.expected_ns):
             continue
         seen.add(key)
         low = min(_scaled(one.gain.low_ns, one, account), expected)

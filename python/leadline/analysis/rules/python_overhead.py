@@ -16,6 +16,7 @@ from leadline.analysis.rules.words import sureness
 from leadline.analysis.sampled import SampledFunction, names_of
 from leadline.analysis.sourcecode import Block, carries_state
 from leadline.analysis.threads import running_share
+from leadline.analysis.waiting import METRIC as WAIT
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, times
 
@@ -150,7 +151,7 @@ class PythonOverhead(Rule):
             f"The step waits {percent(ns / case.loop.step_ns)} of its time, outside of operators and loading",
             case.gain(ns * case.loop.steps, (0.5, 0.9, 1), "measured: time in which the loop's thread did not run"),
             (case.loop.root,),
-            tuple(lines) or case.lines([*case.loop.anchors[:3].tolist(), case.loop.root], 2),
+            tuple(lines),
             (
                 f"{duration(ns)} of a step's {duration(case.loop.step_ns)}; its thread ran {duration(main.running_ns)} "
                 f"and waited {duration(max(main.core_wait_ns, 0.0))} for a core",
@@ -170,7 +171,8 @@ class PythonOverhead(Rule):
             return []
         blocked = blocked_ns(case)
         if blocked >= 0.5 * ns / loop.steps:
-            return [self._waits(case, blocked)]
+            looked = bool((case.tree.exclusive(WAIT).sum[case.loop.inside] > 0).any())
+            return [] if looked else [self._waits(case, blocked)]  # looks know the line: see `not_explained`
         # a thread that stood in line for a core was interrupted wherever it was, for longer than what it runs takes
         anchor = int(loop.anchors[0])
         ran = ns * running_share(case.profile, int(case.analysis.scopes.thread[anchor]))

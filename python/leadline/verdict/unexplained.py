@@ -1,0 +1,116 @@
+"""The finding `not_explained`: a part of the step that is large and that no rule has said anything about.
+
+It says where the part is, what it is, and what to run or look at next; never that it is slower than it must be, which
+nobody has checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from leadline.analysis.case import Case
+from leadline.analysis.findings import Finding, Severity
+from leadline.analysis.rules.words import duration, percent
+from leadline.verdict.account import account
+from leadline.verdict.fixes import NOT_EXPLAINED
+from leadline.verdict.model import Account, Part, Place
+from leadline.verdict.resource import FEWEST_STEPS
+from leadline.verdict.words import named
+
+_SHARE = 0.1
+"""Of the step, less what it stood in line for a core."""
+_MOST = 3
+_RULES_OF = {
+    "data": ("data_loading",),
+    "ranks": ("communication", "imbalance"),
+    "compile": ("recompilation", "compile_time", "graph_breaks", "first_steps"),
+    "collection": ("garbage_collection",),
+    "saving": ("saving_in_loop",),
+    "device": ("synchronisation", "pageable_copies", "small_copies"),
+    "optimizer": ("optimizer_loop",),
+    "random": ("random_numbers",),
+    "calling": ("python_overhead", "op_by_op", "cpu_latency"),
+}
+"""Rules that look at the whole of a part, wherever they put it."""
+_WAITS = {
+    "sleep": ("sleeps", "See who asks for the sleep (a rate limit, polling): the loop can go on meanwhile."),
+    "child": (
+        "waits for a child process",
+        "Start the process once before the loop, ask a library in place of a program, or wait for its result later.",
+    ),
+    "network": ("waits for the network", "Leave it to a thread, or ask for many things at once, outside of the step."),
+    "io": ("waits for files or pipes", "Read ahead in a thread or a DataLoader's workers, or keep what was read."),
+    "lock": ("waits for a lock or the interpreter", "See which thread holds it: `leadline dump PID` while it runs."),
+    "kernel": ("waits inside a system call", "See which call it is: record it with `--kernel syscalls`."),
+}
+"""By part: what the step does, and what to do about it."""
+_PLAIN = frozenset(("sleep", "child"))
+"""Waits that no step needs."""
+_NEXT = {
+    "python": "See its lines with `leadline run --cpu-sample 250`; keep what does not change between steps, or do it "
+    "for all elements at once.",
+    "calling": "See who calls them with `leadline report --focus`; give each call more to do, or compile the model.",
+    "products": "See what this machine could do with `leadline why --shapes`.",
+    "moves": "See what this machine could do with `leadline why --shapes`; compiling fuses operators in a row.",
+}
+_ASK = "See what it consists of with `leadline report --focus`."
+
+
+def not_explained(case: Case, found: Sequence[Finding]) -> list[Finding]:
+    """Of places with at least a tenth of the step's own time those that no finding names, at most three."""
+    if case.known_loop is None or case.has_device:
+        return []
+    made = account(case)
+    if made is None or made.steps < FEWEST_STEPS:
+        return []
+    own = max(made.wall_ns - made.ns("core"), 1)
+    rules = {one.rule for one in found}
+    lines = {(line.file, line.line) for one in found for line in one.lines}
+    functions = {(line.file, line.function) for one in found for line in one.lines if line.function}
+    rest = []
+    for part in made.lane("thread"):
+        if part.key in ("core", "unexplained") or rules & set(_RULES_OF.get(part.key, ())):
+            continue
+        for place in part.places[:2]:
+            known = (place.file, place.line) in lines or (place.file, place.function) in functions
+            if place.file and place.ns >= _SHARE * own and not known and part.sure_ns < 0.6 * part.ns:
+                rest.append(_finding(case, made, part, place))
+                lines.add((place.file, place.line))
+    rest.sort(key=lambda one: -one.weight)
+    return rest[:_MOST]
+
+
+def _finding(case: Case, made: Account, part: Part, place: Place) -> Finding:
+    in_line = made.ns("core")
+    share = place.ns / max(made.wall_ns - in_line, 1)
+    of = "of the step" if in_line < _SHARE * made.wall_ns else "of what the step takes beside waiting for a core"
+    who = named(place)
+    waits = _WAITS.get(part.key)
+    if waits is not None:
+        title = f"{who} {waits[0]}, {percent(share)} {of}"
+        gain = case.gain(place.ns * case.loop.steps, (0, 0.8, 1), "bound: the wait itself")
+    elif part.key == "python":
+        title = f"{who} takes {percent(share)} {of}, in Python"
+        gain = case.gain(place.ns * case.loop.steps, (0, 0, 1), "bound: all of it, were it gone (Amdahl)")
+    else:
+        title = f"{who} takes {percent(share)} {of}: {part.label.split(' (')[0]}"
+        gain = case.gain(place.ns * case.loop.steps, (0, 0, 1), "bound: all of it, were it gone (Amdahl)")
+    evidence = [f"{duration(place.ns)} of {duration(made.wall_ns)} a step ({part.known})"]
+    if place.below:
+        evidence.append(f"below this line: {place.below}")
+    if waits is None:
+        evidence.append("no rule explains it")
+    severity = Severity.WARNING if part.key in _PLAIN and share >= 2 * _SHARE else Severity.INFO
+    remedy = waits[1] if waits is not None else _NEXT.get(part.key, _ASK)
+    return Finding(
+        NOT_EXPLAINED,
+        severity,
+        title,
+        gain,
+        (),
+        (case.line_at(place.file, place.line, place.function),),
+        tuple(evidence),
+        remedy,
+        "docs/verdict.md#not-explained",
+        share,
+    )
