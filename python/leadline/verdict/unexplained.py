@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from leadline.analysis.case import Case
 from leadline.analysis.findings import Finding, Severity
-from leadline.analysis.rules.words import duration, percent
+from leadline.units import duration, percent
 from leadline.verdict.account import account
 from leadline.verdict.fixes import NOT_EXPLAINED
 from leadline.verdict.model import Account, Part, Place
