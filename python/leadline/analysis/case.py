@@ -90,6 +90,14 @@ class Case(OfSource):
             return np.zeros(len(self.tree), np.bool_)
         return around(self.tree, found, self.sources).rare
 
+    @cached_property
+    def rare_lines(self) -> Mask:
+        """Nodes of lines of the loop's function that only some steps run, with all they call."""
+        found = self.known_loop
+        if found is None:
+            return np.zeros(len(self.tree), np.bool_)
+        return around(self.tree, found, self.sources).lines
+
     @property
     def known_loop(self) -> Loop | None:
         """The loop, or None where nothing repeats."""

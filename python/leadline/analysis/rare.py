@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leadline.analysis.columns import Mask, nearest
+from leadline.analysis.columns import Mask, group_sums, nearest
 from leadline.analysis.loop import Loop, is_setup
 from leadline.analysis.sourcecode import Sources
 from leadline.profiles import Tree
@@ -24,11 +24,17 @@ class Around:
 
     rare: Mask
     outside: Mask
+    lines: Mask
+    """Nodes of the lines, in the loop's function, that only some steps come to: nearly everything below is rare, or the
+    source says so (`if step % 100 == 0:`)."""
+
+
+_MOSTLY = 20
 
 
 def around(tree: Tree, loop: Loop, sources: Sources) -> Around:
     """What stands beside the lines through which every step goes."""
-    rare, outside = np.zeros(len(tree), np.bool_), np.zeros(len(tree), np.bool_)
+    rare, outside, branches = (np.zeros(len(tree), np.bool_) for _ in range(3))
     for level, lines in _levels(tree, loop).items():
         file, first, last, sure = _span(tree, sources, lines)
         for other in tree.shape.children(level).tolist():
@@ -37,11 +43,28 @@ def around(tree: Tree, loop: Loop, sources: Sources) -> Around:
             line = int(tree.frames["line"][tree.frame_of[other]])
             if first <= line <= last and file == int(tree.frames["file"][tree.frame_of[other]]):
                 rare[other] = True
+                branches[other] = _now_and_then(tree, sources, other, lines)
             elif sure:
                 outside[other] = True
+    candidates = rare
     rare, outside = (nearest(tree.shape, mask) >= 0 if mask.any() else mask for mask in (rare, outside))
     compiling = tree.frame_rows(FrameKind.PHASE, "compile")[tree.frame_of]
-    return Around(rare & ~loop.inside & ~is_setup(tree) & ~compiling, outside & ~rare & loop.inside)
+    outside &= ~rare & loop.inside
+    rare &= ~loop.inside & ~is_setup(tree) & ~compiling
+    return Around(rare, outside, branches | _wholly(tree, loop, candidates, rare))
+
+
+def _wholly(tree: Tree, loop: Loop, candidates: Mask, rare: Mask) -> Mask:
+    """Of the candidates' nodes those below which there is little that every step does."""
+    lines = np.zeros(len(tree), np.bool_)
+    if not rare.any():
+        return lines
+    above = nearest(tree.shape, candidates)
+    time = np.where(rare, np.maximum(tree.exclusive("time").sum, 0), 0)
+    of_rare = group_sums(above, time, len(tree))
+    of_all = group_sums(above, loop.time, len(tree))
+    found: Mask = candidates & (of_rare > _MOSTLY * of_all) & (of_rare > 0)
+    return found
 
 
 def _levels(tree: Tree, loop: Loop) -> dict[int, set[int]]:
@@ -64,6 +87,14 @@ def _span(tree: Tree, sources: Sources, lines: set[int]) -> tuple[int, int, int,
         return file, numbers[0], numbers[-1], False
     outer = [block for block in source.loops(numbers[0])[:1] if block.last >= numbers[-1]]
     return (file, outer[0].first, outer[0].last, True) if outer else (file, 1, 0, False)
+
+
+def _now_and_then(tree: Tree, sources: Sources, row: int, lines: set[int]) -> bool:
+    """Whether the source says that only every n-th step comes to a line, which none of the lines of every step is."""
+    frame = tree.frame_of[row]
+    source = sources.of(tree.tables.strings[int(tree.frames["file"][frame])])
+    branch = source.now_and_then(int(tree.frames["line"][frame])) if source is not None else range(0)
+    return bool(branch) and not any(int(tree.frames["line"][tree.frame_of[one]]) in branch for one in lines)
 
 
 def _same_function(tree: Tree, one: int, other: int) -> bool:

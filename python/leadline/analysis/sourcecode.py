@@ -60,6 +60,18 @@ class Source:
         """Loops around the line, those included whose own head it is."""
         return [block for block in self.around(line) if block.kind in ("loop", "comprehension")]
 
+    def now_and_then(self, line: int) -> range:
+        """Lines of the outermost branch around this one that is taken every n-th time (`if step % 100 == 0:`), inside
+        its own function; empty where there is none."""
+        function = self.function(line)
+        for node in ast.walk(function) if function is not None else ():
+            if not isinstance(node, ast.If) or not any(isinstance(one, ast.Mod) for one in ast.walk(node.test)):
+                continue
+            body = range(node.body[0].lineno, (node.body[-1].end_lineno or 0) + 1)
+            if line in body:
+                return body
+        return range(0)
+
     def function(self, line: int) -> ast.AST | None:
         """The innermost function around the line, or the module."""
         inner = [block.node for block in self.around(line) if block.kind == "function"]

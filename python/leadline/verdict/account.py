@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.analysis.case import Case
-from leadline.analysis.columns import Mask, subtree_sums
+from leadline.analysis.columns import Mask, nearest, subtree_sums
 from leadline.analysis.workclass import classes_of_nodes
 from leadline.schema import FrameKind
-from leadline.verdict.between import fill_between
+from leadline.verdict.between import fill_between, summed_at
 from leadline.verdict.ledger import LABELS, WAITS, Draft, Ledger
 from leadline.verdict.model import Account, Part, Place
 from leadline.verdict.places import Places
@@ -53,6 +53,7 @@ def account(case: Case) -> Account | None:
     notes: list[str] = []
     _operators(ledger)
     _phases(ledger)
+    _rare(ledger)
     ledger.fill("compile", again, "measured")
     _waits(ledger)
     if not loop.measured_by:
@@ -91,7 +92,11 @@ def _part(key: str, draft: Draft, wall: float, places: Places) -> Part:
     found: tuple[Place, ...] = ()
     if draft.rows:
         rows, values = np.concatenate(draft.rows), np.concatenate(draft.values)
-        found = places.of(rows, values, functions=key in ("python", "data"))
+        found = (
+            places.of(rows, values, functions=key in ("python", "data"))
+            if key != "rare"
+            else places.calls(rows, values)
+        )
     return Part(
         key, LABELS[key], "thread", group, int(draft.ns), draft.ns / wall, draft.known, int(draft.sure_ns), found
     )
@@ -133,6 +138,17 @@ def _operators(ledger: Ledger) -> None:
     rest = own & (classes < 0) & ~engine & ~communicates
     ledger.book("moves", rest & operator, (time - called) * ran)
     ledger.book("calling", rest & operator, called * ran)
+
+
+def _rare(ledger: Ledger) -> None:
+    """What only some steps do, at the line of the loop that does it: operators here, the rest with `fill_between`."""
+    case, tree = ledger.case, ledger.tree
+    if not ledger.rare.any():
+        return
+    line = nearest(tree.shape, case.rare_lines)
+    time = np.maximum(tree.exclusive("time").sum, 0).astype(np.float64)
+    measured = np.where(ledger.rare, time, 0)
+    ledger.book("rare", case.rare_lines, summed_at(line, measured) * ledger.contention.operators_ran)
 
 
 def _named_by_engine(case: Case) -> Mask:

@@ -103,7 +103,7 @@ def _fill_blocked(ledger: Ledger, left: float) -> None:
 def _looks(ledger: Ledger) -> tuple[NDArray[np.float64], Rows]:
     """Waiting outside of data loading, by looks, and what for: a place of STATES per node."""
     tree = ledger.tree
-    waits = np.where(ledger.mine & ~ledger.case.in_phase("data loading"), tree.exclusive(WAIT).sum, 0)
+    waits = np.where((ledger.mine | ledger.rare) & ~ledger.case.in_phase("data loading"), tree.exclusive(WAIT).sum, 0)
     return np.maximum(waits, 0).astype(np.float64), states_of(tree)
 
 
@@ -128,7 +128,15 @@ def between_operators(case: Case, mine: Mask) -> Mask:
 def _sampled_outside(ledger: Ledger) -> NDArray[np.float64]:
     if not ledger.case.sampled_ns:
         return np.zeros(len(ledger.tree), np.float64)
-    return np.where(between_operators(ledger.case, ledger.mine), ledger.case.samples, 0).astype(np.float64)
+    where = between_operators(ledger.case, ledger.mine | ledger.rare)
+    return np.where(where, ledger.case.samples, 0).astype(np.float64)
+
+
+def summed_at(line: Rows, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Per node the sum of what stands at or below it; `line`: the node that each one's value goes to, -1 for none."""
+    here = line >= 0
+    found: NDArray[np.float64] = np.bincount(line[here], values[here], len(values)).astype(np.float64)
+    return found
 
 
 def _python(ledger: Ledger, factor: float) -> None:
@@ -137,6 +145,9 @@ def _python(ledger: Ledger, factor: float) -> None:
     samples = _sampled_outside(ledger) * factor
     if not samples.any():
         return
+    if ledger.rare.any():
+        line = nearest(tree.shape, case.rare_lines)
+        ledger.book("rare", case.rare_lines, summed_at(line, np.where(ledger.rare, samples, 0)), "sampled")
     outside = between_operators(case, ledger.mine)
     functions = case.sampled(outside, most=200)
     named = np.zeros(len(tree), np.bool_)
@@ -166,11 +177,11 @@ def _off_core(ledger: Ledger, wall: float) -> None:
     left = wall - ledger.booked
     if left <= 0:
         return
-    case, loop, tree = ledger.case, ledger.loop, ledger.tree
-    waits = np.where(ledger.mine & ~case.in_phase("data loading"), tree.exclusive(WAIT).sum, 0)
+    case, loop = ledger.case, ledger.loop
+    waits, states = _looks(ledger)
     if waits.any():
         scale = min(1.0, left / (float(waits.sum()) / loop.steps))
-        _book_waits(ledger, waits.astype(np.float64) * scale, states_of(tree))
+        _book_waits(ledger, waits * scale, states)
         left = wall - ledger.booked
     if left <= 0:
         return

@@ -24,6 +24,7 @@ LABELS = {
     "python": "Python",
     "collection": "garbage collection",
     "saving": "saving files",
+    "rare": "work of some steps only (evaluation, checkpoints, logging)",
     "compile": "compiling",
     "data": "waiting for data",
     "device": "waiting for the device",
@@ -66,7 +67,10 @@ class Ledger:
         self.drafts: dict[str, Draft] = {}
         self.tree = case.tree
         scopes = case.analysis.scopes
-        self.mine: Mask = loop.inside & (scopes.thread == scopes.thread[loop.anchors[0]])
+        thread_s = scopes.thread == scopes.thread[loop.anchors[0]]
+        self.rare: Mask = thread_s & case.below(case.rare_lines)
+        """What only some steps do, with all that it calls; not in `mine`."""
+        self.mine: Mask = loop.inside & thread_s & ~self.rare
         self.contention: Contention = contention(case.profile, thread, loop.of.main)
         self.queued_loading = 0.0
         self.loading_ran = 0.0

@@ -30,6 +30,7 @@ CLASSES: Mapping[str, str] = {
     "compile": "compiles",
     "saving": "saves",
     "collection": "collects garbage",
+    "rare": "bound by what only some steps do",
     "cannot_tell": "cannot tell",
 }
 """Every class of verdict, with the words that its sentence begins with."""

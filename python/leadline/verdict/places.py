@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from leadline.analysis.case import Case
 from leadline.analysis.columns import Rows, at_rows, group_sums
+from leadline.analysis.functions import METRIC
 from leadline.analysis.origin import Origin, origin, package_path
 from leadline.analysis.rules.words import module, operator
 from leadline.analysis.sampled import present, says_something
@@ -45,6 +46,42 @@ class Places:
             if sums[one] > 0:
                 made.append(self._place(row, int(sums[one]), here, of_here, functions=functions))
         return tuple(made)
+
+    def calls(self, rows: Rows, values: NDArray[np.float64]) -> tuple[Place, ...]:
+        """The same of lines that stand for all they call, named by the function that is called there."""
+        made = []
+        for at in np.argsort(-values, kind="stable")[:MOST].tolist():
+            row, ns = int(rows[at]), int(values[at])
+            line = self._case.line(row)
+            if line is not None and ns > 0:
+                short = line.short.rsplit("/", 1)[-1] if line.short.startswith("/") else line.short
+                made.append(
+                    Place(line.file, line.line, line.function, short, self._called_at(row), self._most_below(row), ns)
+                )
+        return tuple(made)
+
+    def _most_below(self, row: int) -> str:
+        """`eval.py:12 evaluate`: the line of the user's below with most of the time."""
+        case = self._case
+        rows = case.below_row(row)
+        time = case.tree.exclusive("time").sum[rows] + np.where(
+            case.analysis.scopes.inner[rows] < 0, case.tree.exclusive(METRIC).sum[rows], 0
+        )
+        user = case.analysis.scopes.user[rows]
+        here = (user >= 0) & (time > 0)
+        if not here.any():
+            return ""
+        sums = np.bincount(user[here], time[here])
+        line = case.line(int(np.argmax(sums)))
+        return f"{line.short}:{line.line} {line.function}" if line is not None else ""
+
+    def _called_at(self, row: int) -> str:
+        """The function that most is below, of those that the line calls."""
+        tree = self._tree
+        below = [one for one in tree.shape.children(row).tolist() if tree.kinds[one] == int(FrameKind.PYTHON)]
+        whole = self._case.tree.inclusive("time").sum
+        best = max(below, key=lambda one: int(whole[one]), default=-1)
+        return tree.text("name", int(tree.frame_of[best])) if best >= 0 else ""
 
     def _names(self, rows: Rows) -> Rows:
         names = self._tree.frames["name"].astype(np.int64)[self._tree.frame_of]

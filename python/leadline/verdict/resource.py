@@ -32,6 +32,7 @@ _KIND_OF_PART = {
     **dict.fromkeys(("io", "network", "child", "kernel"), "blocked"),
     "sleep": "blocked",
     "saving": "saving",
+    "rare": "rare",
     "collection": "collection",
     "imports": "python",
 }

@@ -49,6 +49,7 @@ _PLAIN = frozenset(("sleep", "child"))
 _NEXT = {
     "python": "See its lines with `leadline run --cpu-sample 250`; keep what does not change between steps, or do it "
     "for all elements at once.",
+    "rare": "Call it less often, or on fewer samples; or leave it to a process beside the training.",
     "calling": "See who calls them with `leadline report --focus`; give each call more to do, or compile the model.",
     "products": "See what this machine could do with `leadline why --shapes`.",
     "moves": "See what this machine could do with `leadline why --shapes`; compiling fuses operators in a row.",
@@ -92,6 +93,9 @@ def _finding(case: Case, made: Account, part: Part, place: Place) -> Finding:
     elif part.key == "python":
         title = f"{who} takes {percent(share)} {of}, in Python"
         gain = case.gain(place.ns * case.loop.steps, (0, 0, 1), "bound: all of it, were it gone (Amdahl)")
+    elif part.key == "rare":
+        title = f"{who}, which only some steps call, takes {percent(share)} {of}"
+        gain = case.gain(place.ns * case.loop.steps, (0, 0.5, 1), "bound: all of it, were it gone (Amdahl)")
     else:
         title = f"{who} takes {percent(share)} {of}: {part.label.split(' (')[0]}"
         gain = case.gain(place.ns * case.loop.steps, (0, 0, 1), "bound: all of it, were it gone (Amdahl)")

@@ -14,6 +14,7 @@ SHORT = {
     "python": "Python",
     "collection": "garbage collection",
     "saving": "saving files",
+    "rare": "what only some steps do",
     "compile": "compiling",
     "data": "waiting for data",
     "device": "waiting for the device",

@@ -1,0 +1,64 @@
+"""What only every n-th step does is a part of the account at the line of the loop that does it, and no step's work."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from tests.capture.conftest import Workplace
+
+import leadline
+from leadline.analysis.sourcecode import Source
+
+PROGRAM = """
+import torch
+from torch import nn
+
+torch.set_num_threads(1)
+model = nn.Linear(64, 64)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+def evaluate():
+    with torch.no_grad():
+        for _ in range(40):
+            model(torch.ones(2048, 64)).square().mean().item()
+
+def train(steps=100):
+    for step in range(steps):
+        loss = model(torch.ones(8, 64)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step % 10 == 9:
+            evaluate()
+
+train()
+"""
+
+
+def test_evaluation_every_tenth_step_is_the_verdict_at_the_line_that_calls_it(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    place = Workplace(tmp_path)
+    program = place.write("train.py", PROGRAM)
+    line = 1 + next(n for n, text in enumerate(program.read_text().splitlines()) if text == "            evaluate()")
+    assert place.leadline("run", "-q", "-o", "run.leadline", "train.py").returncode == 0
+    profile = leadline.open(tmp_path / "run.leadline")
+    assert profile.verdict.kind == "rare", profile.verdict.sentence
+    assert f"train.py:{line}" in profile.verdict.sentence
+    [one] = [one for one in profile.findings() if "which only some steps call" in one.title]
+    assert one.lines[0].line == line
+    assert any("evaluate" in text for text in one.evidence)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "body"),
+    [
+        ("for n in range(9):\n    if n % 3 == 0:\n        a()\n        b()\n    c()\n", 4, range(3, 5)),
+        ("for n in range(9):\n    if n % 3 == 0:\n        a()\n    else:\n        b()\n", 5, range(0)),
+        ("for n in range(9):\n    if n > 3:\n        a()\n", 3, range(0)),
+        ("for n in range(9):\n    if (n + 1) % 3 == 0 and n:\n        a()\n", 3, range(3, 4)),
+    ],
+)
+def test_the_source_says_what_every_nth_step_comes_to(text: str, line: int, body: range) -> None:
+    assert Source(tuple(text.splitlines()), ast.parse(text), "").now_and_then(line) == body
