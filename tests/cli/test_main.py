@@ -12,7 +12,7 @@ import pytest
 
 import leadline
 from leadline.cli import main as cli
-from leadline.cli.subcommands import GROUPS, SUBCOMMANDS
+from leadline.cli.subcommands import ALIASES, GROUPS, HIDDEN, SUBCOMMANDS
 from leadline.profiles.build import build
 from leadline.profiles.writer import write_profile
 
@@ -65,10 +65,53 @@ def test_every_subcommand_has_its_file_and_explains_itself(one, capsys):
     assert capsys.readouterr().out.startswith(f"usage: leadline {one.name}")
 
 
+MODES = [(one, mode) for one in SUBCOMMANDS for mode in one.modes]
+
+
 def test_every_subcommand_file_is_listed():
     folder = Path(cli.__file__).parent
     files = {path.stem for path in folder.glob("*.py") if "\ndef add_arguments" in path.read_text(encoding="utf-8")}
-    assert files == {one.module.rpartition(".")[2] for one in SUBCOMMANDS}
+    listed = [one.module for one in (*SUBCOMMANDS, *HIDDEN)] + [mode.module for _, mode in MODES]
+    assert files == {module.rpartition(".")[2] for module in listed}
+
+
+@pytest.mark.parametrize(("one", "mode"), MODES, ids=lambda it: getattr(it, "name", None) or it.word)
+def test_every_mode_explains_itself_and_is_named_by_its_subcommand(one, mode, capsys):
+    for words, begins in (([one.name, mode.word], f"usage: leadline {one.name} {mode.word}"), ([one.name], "usage")):
+        with pytest.raises(SystemExit) as left:
+            cli.main([*words, "--help"])
+        assert left.value.code == 0
+        shown = capsys.readouterr().out
+        assert shown.startswith(begins)
+    assert f"leadline {one.name} {mode.word}" in shown and mode.help in shown
+
+
+@pytest.mark.parametrize("old", ALIASES)
+def test_names_of_earlier_versions_are_understood(old, capsys):
+    with pytest.raises(SystemExit) as left:
+        cli.main([old, "--help"])
+    assert left.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: leadline {' '.join(ALIASES[old])}")
+
+
+@pytest.mark.parametrize(
+    "words", [["report"], ["report", "--meta"], ["analyze"], ["query", "--sql", "FILE", "select 1"]]
+)
+def test_the_newest_profile_here_is_read_where_none_is_named(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    if "FILE" not in words:
+        assert cli.main(words) == 2
+        assert capsys.readouterr().err == (
+            "leadline: No FILE was named and no .leadline file is here; make one with `leadline run SCRIPT`.\n"
+        )
+    for age, name in enumerate(("new", "old")):
+        write_profile(
+            tmp_path / f"{name}.leadline", build(f"process {name} | pid=1\n  thread t\n    region r | time=5")
+        )
+        os.utime(tmp_path / f"{name}.leadline", (1000 - age, 1000 - age))
+    assert cli.main(["new.leadline" if word == "FILE" else word for word in words]) == 0
+    told = capsys.readouterr()
+    assert "FILE" in words or told.err.startswith("leadline: reading new.leadline, the newest profile here\n")
 
 
 @pytest.mark.parametrize(

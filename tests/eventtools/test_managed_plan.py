@@ -158,7 +158,7 @@ def test_a_recorded_program_is_planned_and_runs_by_the_plan(
     options = ["--tool-option", "block=4KiB", "--tool-option", "pool=64KiB"]
     assert main(["uvm", "plan", str(file), "--memory", "60KiB", "--ahead", "2", "-o", str(plan_file), *options]) == 0
     shown = capsys.readouterr().out
-    assert "plan, 2 launches ahead" in shown and "leadline uvm apply" in shown
+    assert "plan, 2 launches ahead" in shown and "leadline tool uvm apply" in shown
     plan = ManagedPlan.read(plan_file)
     listed = {key: sum(len(getattr(s, key)) for s in plan.steps.values()) for key in ("prefetch", "evict", "discard")}
     assert listed["prefetch"] >= 5 and listed["evict"] >= 5 and listed["discard"] >= 5

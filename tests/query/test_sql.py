@@ -1,4 +1,4 @@
-"""`leadline sql`: the views agree with the tree, and SQL reads nothing else."""
+"""`leadline query --sql`: the views agree with the tree, and SQL reads nothing else."""
 
 from __future__ import annotations
 

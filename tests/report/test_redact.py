@@ -1,4 +1,4 @@
-"""`leadline redact` and `leadline info`: nothing of one's own is left in the bytes, and the figures are the same."""
+"""`leadline redact` and `leadline report --meta`: nothing of one's own is left in the bytes, and the figures are the same."""
 
 import json
 import zipfile

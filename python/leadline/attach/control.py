@@ -1,4 +1,4 @@
-"""What `leadline attach` and `leadline detach` say to a process that measures since it was attached to.
+"""What `leadline attach` and `leadline attach --stop` say to a process that measures since it was attached to.
 
 The process listens on an abstract socket that has its number. To whoever connects it says, one JSON object a line, what
 it does (`measuring` with `output`), and at the end what has become of it (`done` with `path`, `failed` with `message`);

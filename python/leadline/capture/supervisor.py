@@ -58,6 +58,11 @@ class Command:
         return cls(("-m", *words), (sys.executable, "-m", *words))
 
     @classmethod
+    def code(cls, words: Sequence[str]) -> Command:
+        """`CODE ARGS` of `-c CODE ARGS`."""
+        return cls(("-c", *words), (sys.executable, "-c", *words))
+
+    @classmethod
     def program(cls, words: Sequence[str]) -> Command:
         """`cmd ARGS` of `-- cmd ARGS`, found on PATH."""
         return cls(tuple(words), tuple(words))
@@ -65,7 +70,7 @@ class Command:
     @property
     def name(self) -> str:
         """The word that names the program: script, module or command."""
-        return self.typed[1] if self.typed[0] == "-m" else self.typed[0]
+        return self.typed[1] if self.typed[0] == "-m" else self.typed[0]  # `-c` of -c CODE
 
 
 @dataclass(frozen=True)

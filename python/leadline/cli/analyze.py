@@ -20,7 +20,9 @@ _FORMATS = ("text", "markdown", "json", "sarif", "html")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", nargs="?", help="a .leadline file")
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", help="a profile or a trace (default: the newest .leadline file here)"
+    )
     parser.add_argument(
         "--rule",
         action="append",
@@ -49,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from leadline.analysis.analyze import analyze
     from leadline.analysis.rules import RuleError
-    from leadline.cli.files import open_profile, write_result
+    from leadline.cli.files import newest_profile, open_profile, write_result
     from leadline.report.findings import ENDINGS, FORMATS
 
     ending = Path(arguments.output).suffix.lower() if arguments.output else ""
@@ -59,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
             write_result(_listing(arguments.rule, chosen == "markdown"), arguments.output, force=arguments.force)
             return 0
         if not arguments.file:
-            raise CommandError("leadline analyze needs a profile; give it a file, or --list to see its rules.")
+            arguments.file = newest_profile()
         if arguments.save:
             _check_profile(arguments.file)
         profile = open_profile(arguments.file)

@@ -1,4 +1,4 @@
-"""`leadline attach`: measure a process that runs already, for a while; `leadline detach` ends it early."""
+"""`leadline attach`: measure a process that runs already, for a while; `leadline attach --stop` ends it early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`leadline detach`: end what `leadline attach` began, before its time."""
+"""`leadline attach --stop`: end what `leadline attach` began, before its time."""
 
 from __future__ import annotations
 

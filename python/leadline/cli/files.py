@@ -42,6 +42,24 @@ def add_output(parser: argparse.ArgumentParser, what: str, *, required: bool = F
     parser.add_argument("--force", action="store_true", help=f"replace {metavar} even where it holds something else")
 
 
+def add_newest(parser: argparse.ArgumentParser) -> None:
+    """FILE of a verb that reads one profile; without it the newest one of the working directory."""
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", help="a profile or a trace (default: the newest .leadline file here)"
+    )
+    parser.set_defaults(newest=True)
+
+
+def newest_profile() -> str:
+    """The `.leadline` file of the working directory that was written last, said on stderr; raises CommandError."""
+    found = [one for one in Path().glob("*.leadline") if one.is_file() and one.stat().st_size]
+    if not found:
+        raise CommandError("No FILE was named and no .leadline file is here; make one with `leadline run SCRIPT`.")
+    name = str(max(found, key=lambda one: (one.stat().st_mtime_ns, one.name)))
+    print(f"leadline: reading {harmless(name)}, the newest profile here", file=sys.stderr)
+    return name
+
+
 def add_source_root(parser: argparse.ArgumentParser) -> None:
     """`--source-root`, for verbs that show lines of source files."""
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""`leadline info`: what is in a profile, in a few lines, without computing anything on it."""
+"""`leadline report --meta`: what is in a profile, in a few lines, without computing anything on it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import argparse
 import json
 from typing import Any
 
+from leadline.cli.files import add_newest
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a .leadline file")
+    add_newest(parser)
     parser.add_argument("--json", action="store_true", help="as one JSON object")
 
 

@@ -1,4 +1,4 @@
-"""`leadline join`: what event tools found in one run, beside the times of another."""
+"""`leadline tool join`: what event tools found in one run, beside the times of another."""
 
 from __future__ import annotations
 

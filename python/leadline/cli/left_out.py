@@ -41,7 +41,7 @@ def split(words: Sequence[str], with_value: Sequence[str] = _WITH_VALUE) -> list
         if of_option:
             found.append(word)
             of_option = False
-        elif word in ("--", "-m") or not word.startswith("-"):
+        elif word in ("--", "-m", "-c") or not word.startswith("-"):
             return [*found, *words[place:]]  # the program and its own arguments
         elif word in _WITHOUT_VALUE:
             found.append(_WITHOUT_VALUE[word])

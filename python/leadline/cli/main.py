@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Protocol, cast
 
 from leadline.cli.errors import INTERNAL_ERROR, USAGE_ERROR, CommandError
-from leadline.cli.subcommands import FIRST, SUBCOMMANDS, Subcommand, overview
+from leadline.cli.subcommands import ALIASES, FIRST, HIDDEN, SUBCOMMANDS, Subcommand, overview
 
 _BROKEN_PIPE = 128 + 13  # what a shell reports for a program that SIGPIPE ended
 _INTERRUPTED = 128 + 2
@@ -46,12 +46,12 @@ def overview_parser() -> argparse.ArgumentParser:
 
 
 def _find(name: str) -> Subcommand:
-    for one in SUBCOMMANDS:
+    for one in (*SUBCOMMANDS, *HIDDEN):
         if one.name == name:
             return one
     import difflib  # on the way to an error only: it takes longer to import than everything else here
 
-    near = difflib.get_close_matches(name, [one.name for one in SUBCOMMANDS], n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name, [*(one.name for one in SUBCOMMANDS), *ALIASES], n=1, cutoff=0.6)
     if name.endswith(".py"):
         advice = f"to profile a script: leadline run {name}."
     elif near:
@@ -63,16 +63,26 @@ def _find(name: str) -> Subcommand:
 
 def _dispatch(argv: Sequence[str]) -> int:
     if argv and not argv[0].startswith("-"):
-        found = _find(argv[0])
-        module = cast(SubcommandModule, importlib.import_module(found.module))
-        parser = argparse.ArgumentParser(prog=f"leadline {found.name}", description=_sentence(found.help))
+        name, *words = [*ALIASES.get(argv[0], argv[:1]), *argv[1:]]
+        found = _find(name)
+        mode = found.mode(words)
+        if mode is not None:
+            words.remove(mode.word)
+        module = cast(SubcommandModule, importlib.import_module((mode or found).module))
+        parser = argparse.ArgumentParser(
+            prog=f"leadline {name} {mode.word}" if mode else f"leadline {name}",
+            description=_sentence((mode or found).help),
+        )
         module.add_arguments(parser)
-        words = list(argv[1:])
+        if mode is None and found.modes:
+            parser.epilog = _with_modes(parser, found)
         prepare = getattr(module, "split", None)  # of subcommands for which `--` has a meaning of its own
         arguments = parser.parse_args(words if prepare is None else prepare(words))
         if found.name != "run":  # which looks at its output itself, and says more
-            from leadline.cli.files import check_inputs, use_source_roots
+            from leadline.cli.files import check_inputs, newest_profile, use_source_roots
 
+            if getattr(arguments, "newest", False) and arguments.file is None:
+                arguments.file = newest_profile()
             check_inputs(arguments)
             use_source_roots(arguments)
         return module.run(arguments)
@@ -87,6 +97,17 @@ def _dispatch(argv: Sequence[str]) -> int:
         return 0
     parser.print_help()
     return 0
+
+
+def _with_modes(parser: argparse.ArgumentParser, found: Subcommand) -> str:
+    """The end of the help of a subcommand that has other forms."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    width = max(len(mode.word) for mode in found.modes)
+    lines = [
+        "other forms, with options of their own:",
+        *(f"  leadline {found.name} {mode.word:<{width}}  {mode.help}" for mode in found.modes),
+    ]
+    return "\n".join([*([parser.epilog, ""] if parser.epilog else []), *lines])
 
 
 def _sentence(text: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from leadline.cli.errors import CommandError
-from leadline.cli.files import add_output, add_source_root, format_of
+from leadline.cli.files import add_newest, add_output, add_source_root, format_of
 
 if TYPE_CHECKING:
     from leadline.profiles import Profile
@@ -17,7 +17,7 @@ _DEFAULT_ROWS = {"text": 10, "markdown": 10, "json": 1000, "html": 200}  # a pag
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a .leadline file")
+    add_newest(parser)
     parser.add_argument(
         "--format", choices=list(_DEFAULT_ROWS), help="text (default; taken from the ending of OUT where it says one)"
     )

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options come before the program; everything after its name is the program's own."""
     defaults = Options()
-    parser.usage = "leadline run [options] (SCRIPT | -m MODULE | -- COMMAND) [ARGS ...]"
+    parser.usage = "leadline run [options] (SCRIPT | -m MODULE | -c CODE | -- COMMAND) [ARGS ...]"
     parser.allow_abbrev = False  # an option of the program must not be taken for the beginning of one of ours
     parser.add_argument("-o", "--output", metavar="FILE", help="file to write (default: SCRIPT's name with .leadline)")
     parser.add_argument("--no-follow", action="store_true", help="measure the first Python process only")
@@ -154,6 +154,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     parser.add_argument(
         "-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module, as python -m does"
+    )
+    parser.add_argument(
+        "-c", dest="code", nargs=argparse.REMAINDER, metavar="CODE", help="run a line of code, as python -c does"
     )
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="script and its arguments")
 
@@ -297,6 +300,11 @@ def _check_counters(options: Options) -> None:
 
 def _command(arguments: argparse.Namespace) -> Command:
     words: list[str] = list(arguments.program)
+    if arguments.code is not None:
+        words = [*arguments.code, *words]
+        if not words:
+            raise CommandError("Say which code to run: leadline run -c CODE.")
+        return Command.code(words)
     if arguments.module is not None:
         words = [*arguments.module, *words]  # argparse breaks the list at a `--` among the module's own arguments
         if not words:

@@ -1,4 +1,4 @@
-"""`leadline sql`: DuckDB over the views of a profile."""
+"""`leadline query --sql`: DuckDB over the views of a profile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`leadline stats`: how long operators, kernels, call paths or stages took in a window, and how late they began."""
+"""`leadline timeline --stats`: how long operators, kernels, call paths or stages took, and how late they began."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import argparse
 from collections.abc import Sequence
 
 from leadline.cli.errors import CommandError
-from leadline.cli.files import add_output
+from leadline.cli.files import add_newest, add_output
 
 _KEYS = ("operator", "kernel", "node", "stage")
 _DEFAULT_ROWS = 30
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a .leadline file with a trace window")
+    add_newest(parser)
     parser.add_argument("--by", choices=_KEYS, default="operator", help="what a row is (default: %(default)s)")
     parser.add_argument("--csv", action="store_true", help="all rows as CSV, times in ns")
     parser.add_argument("--top", type=int, default=_DEFAULT_ROWS, metavar="N", help="rows (default: %(default)s)")

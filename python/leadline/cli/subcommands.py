@@ -1,20 +1,42 @@
 """The subcommands of `leadline`, in the groups and the order of `leadline --help`.
 
+What is one question is one subcommand: another form of its answer is a mode of it (`timeline --stats`), with options
+of its own. Names of earlier versions stay as aliases that `--help` does not list.
+
 Constraint: the standard library only, since `leadline run` starts the user's program through it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class Mode:
+    """Another form of a subcommand: a word (`--stats`, or `uvm` after `tool`), its module, what it does."""
+
+    word: str
+    module: str
+    help: str
+
+
+@dataclass(frozen=True)
 class Subcommand:
-    """A subcommand; its module is imported when it is used."""
+    """A subcommand; its module is imported when it is used. `modes`: see `Mode`."""
 
     name: str
     module: str
     help: str
+    modes: tuple[Mode, ...] = ()
+
+    def mode(self, words: Sequence[str]) -> Mode | None:
+        """The mode that `words`, the arguments, ask for."""
+        ours = words[: words.index("--")] if "--" in words else words
+        for one in self.modes:
+            if one.word in (ours if one.word.startswith("-") else ours[:1]):
+                return one
+        return None
 
 
 GROUPS: dict[str, tuple[Subcommand, ...]] = {
@@ -25,13 +47,28 @@ GROUPS: dict[str, tuple[Subcommand, ...]] = {
         Subcommand("doctor", "leadline.cli.doctor", "check what can be measured on this machine"),
     ),
     "Read": (
-        Subcommand("report", "leadline.cli.report", "print a profile as text, Markdown, JSON or one HTML file"),
+        Subcommand(
+            "report",
+            "leadline.cli.report",
+            "print a profile as text, Markdown, JSON or one HTML file",
+            (
+                Mode("--meta", "leadline.cli.info", "print what a profile holds: tables, sizes, processes"),
+                Mode("--training", "leadline.cli.summary", "write a training run's page for the experiment log"),
+            ),
+        ),
         Subcommand("view", "leadline.cli.view", "open a profile in the browser or, with --tui, in this terminal"),
-        Subcommand("query", "leadline.cli.query", "list call paths by a condition, grouped and sorted"),
-        Subcommand("sql", "leadline.cli.sql", "query a profile in SQL"),
-        Subcommand("info", "leadline.cli.info", "print what a profile holds"),
-        Subcommand("timeline", "leadline.cli.timeline", "show each thread's phases and waits in the trace window"),
-        Subcommand("stats", "leadline.cli.stats", "summarise durations and latencies in the trace window"),
+        Subcommand(
+            "query",
+            "leadline.cli.query",
+            "list call paths by a condition, grouped and sorted",
+            (Mode("--sql", "leadline.cli.sql", "query a profile in SQL"),),
+        ),
+        Subcommand(
+            "timeline",
+            "leadline.cli.timeline",
+            "show each thread's phases and waits in the trace window",
+            (Mode("--stats", "leadline.cli.stats", "summarise durations and latencies in the trace window"),),
+        ),
     ),
     "Explain": (
         Subcommand("why", "leadline.cli.why", "say why the step is slow: of a script, a PID, a profile or a trace"),
@@ -44,13 +81,16 @@ GROUPS: dict[str, tuple[Subcommand, ...]] = {
     ),
     "Many ranks": (
         Subcommand("merge", "leadline.cli.merge", "merge the profiles of a job's ranks into one"),
-        Subcommand("summary", "leadline.cli.summary", "write a training run's page for the experiment log"),
         Subcommand("watch", "leadline.cli.watch", "show which ranks of a running job are late or silent"),
         Subcommand("clock-sync", "leadline.cli.clock_sync", "compute the clock offset of two machines"),
     ),
     "Running processes": (
-        Subcommand("attach", "leadline.cli.attach", "profile a running process for a while"),
-        Subcommand("detach", "leadline.cli.detach", "stop an attached session early"),
+        Subcommand(
+            "attach",
+            "leadline.cli.attach",
+            "profile a running process for a while",
+            (Mode("--stop", "leadline.cli.detach", "end what was attached, before its time"),),
+        ),
         Subcommand("top", "leadline.cli.top", "show hottest paths, steps and memory of a running program"),
         Subcommand("dump", "leadline.cli.dump", "print what each thread of a running process is doing"),
     ),
@@ -58,15 +98,37 @@ GROUPS: dict[str, tuple[Subcommand, ...]] = {
         Subcommand("import", "leadline.cli.import_", "make a profile from another profiler's trace"),
         Subcommand("export", "leadline.cli.export", "write a profile for another viewer"),
         Subcommand("redact", "leadline.cli.redact", "remove paths, names and arguments, to share a profile"),
-        Subcommand("symbolize", "leadline.cli.symbolize", "name the native frames of a profile, in the file itself"),
     ),
     "Tools": (
         Subcommand("mcp", "leadline.cli.mcp", "answer a coding agent over the Model Context Protocol"),
-        Subcommand("tools", "leadline.cli.tools", "list event tools and the sources of their events"),
-        Subcommand("join", "leadline.cli.join", "combine tool results with the timings of an uninstrumented run"),
-        Subcommand("uvm", "leadline.cli.uvm", "plan managed memory for a device that is too small"),
+        Subcommand(
+            "tool",
+            "leadline.cli.tools",
+            "list event tools and the sources of their events, or explain one",
+            (
+                Mode("join", "leadline.cli.join", "combine tool results with the timings of an uninstrumented run"),
+                Mode("uvm", "leadline.cli.uvm", "plan managed memory for a device that is too small"),
+            ),
+        ),
     ),
 }
+
+ALIASES: dict[str, tuple[str, ...]] = {
+    "sql": ("query", "--sql"),
+    "info": ("report", "--meta"),
+    "summary": ("report", "--training"),
+    "stats": ("timeline", "--stats"),
+    "detach": ("attach", "--stop"),
+    "tools": ("tool",),
+    "join": ("tool", "join"),
+    "uvm": ("tool", "uvm"),
+}
+"""What earlier versions called it: the words that it is today."""
+
+HIDDEN: tuple[Subcommand, ...] = (
+    Subcommand("symbolize", "leadline.cli.symbolize", "name the native frames of a profile made on another machine"),
+)
+"""What is done without asking, as a rule."""
 
 SUBCOMMANDS: tuple[Subcommand, ...] = tuple(one for group in GROUPS.values() for one in group)
 
@@ -88,5 +150,8 @@ def overview() -> str:
     width = max(len(one.name) for one in SUBCOMMANDS)
     lines: list[str] = []
     for title, group in GROUPS.items():
-        lines += ["", f"{title}:", *(f"  {one.name:<{width}}  {one.help}" for one in group)]
+        lines += ["", f"{title}:"]
+        for one in group:
+            lines.append(f"  {one.name:<{width}}  {one.help}")
+            lines += [f"  {'':<{width}}    {mode.word}: {mode.help}" for mode in one.modes]
     return "\n".join(lines[1:])

@@ -1,4 +1,4 @@
-"""`leadline summary`: the page that a training run leaves, made again from its profile, or of a trace of others."""
+"""`leadline report --training`: the page that a training run leaves, made again from its profile, or of a trace."""
 
 from __future__ import annotations
 

@@ -7,14 +7,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from leadline.cli.errors import CommandError
-from leadline.cli.files import add_output, add_source_root
+from leadline.cli.files import add_newest, add_output, add_source_root
 
 if TYPE_CHECKING:
     from leadline.profiles import Profile
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a .leadline file with a trace window")
+    add_newest(parser)
     parser.add_argument("--thread", metavar="THREAD", help="only threads whose name or number this is")
     parser.add_argument("--step", type=int, metavar="N", help="only this step")
     form = parser.add_mutually_exclusive_group()

@@ -20,7 +20,7 @@ _KNOBS = {"MAX_CALLED_KERNEL": "launches", "MAX_MEM_REFERENCED_KERNEL": "accesse
 
 def add_tool_arguments(parser: argparse.ArgumentParser) -> None:
     """`--tool` and what it looks at."""
-    group = parser.add_argument_group("event tools", "your own analysis, or one of `leadline tools`")
+    group = parser.add_argument_group("event tools", "your own analysis, or one of `leadline tool`")
     group.add_argument("--tool", action="append", default=[], metavar="NAME|FILE", help="run a tool; may be repeated")
     group.add_argument(
         "--tool-option", action="append", default=[], metavar="TOOL.NAME=VALUE", help="set an option of a tool"

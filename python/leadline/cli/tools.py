@@ -1,4 +1,4 @@
-"""`leadline tools`: which event tools and backends there are, and what a tool wants and can be told."""
+"""`leadline tool`: which event tools and backends there are, and what a tool wants and can be told."""
 
 from __future__ import annotations
 

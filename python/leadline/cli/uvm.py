@@ -1,4 +1,4 @@
-"""`leadline uvm`: plan managed memory from a recording of events, and run a program by the plan."""
+"""`leadline tool uvm`: plan managed memory from a recording of events, and run a program by the plan."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _apply(arguments: argparse.Namespace) -> int:
 
     ManagedPlan.read(Path(arguments.plan))  # a sentence now, not in the middle of the program's start
     if not arguments.program:
-        raise CommandError("Which program? Write leadline uvm apply PLAN program.py, with its arguments after it.")
+        raise CommandError("Which program? Write leadline tool uvm apply PLAN program.py, with its arguments after it.")
     if not Path(arguments.program[0]).is_file():
         raise CommandError(f"There is no program {arguments.program[0]}.")
     words = [sys.executable, "-m", "leadline.tools.managed_run", *(["--discard"] if arguments.discard else [])]

@@ -12,14 +12,14 @@ import webbrowser
 from typing import TYPE_CHECKING
 
 from leadline.cli.errors import CommandError
-from leadline.cli.files import add_source_root
+from leadline.cli.files import add_newest, add_source_root
 
 if TYPE_CHECKING:
     from leadline.report.server import View
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a .leadline file")
+    add_newest(parser)
     parser.add_argument("after", metavar="FILE2", nargs="?", help="another one, from after a change, to compare with")
     parser.add_argument("--tui", action="store_true", help="show it in this terminal (needs leadline[tui])")
     parser.add_argument(

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from leadline.cli.files import write_result
+    from leadline.cli.files import newest_profile, write_result
 
     chosen = arguments.format or format_of(arguments.output, _FORMATS)
     settings = _settings(arguments.settings)
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         write_result(list_scenarios(chosen), arguments.output, force=arguments.force)
         return 0
     if not arguments.file:
-        raise CommandError("leadline whatif needs a trace; give it a file, or --list to see what it can predict.")
+        arguments.file = [newest_profile()]
     if arguments.export and not arguments.output:
         raise CommandError("A timeline is a binary file; name it with -o OUT.")
     if _asks_for_stragglers(arguments, chosen):

@@ -39,7 +39,7 @@ _WITH_VALUE = ("--steps", "--budget", "--format", "-o", "--output", "--seconds")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "leadline why [options] (SCRIPT | -m MODULE | -- COMMAND | PID | FILE) [ARGS ...]"
+    parser.usage = "leadline why [options] (SCRIPT | -m MODULE | -c CODE | -- COMMAND | PID | FILE) [ARGS ...]"
     parser.allow_abbrev = False
     parser.add_argument("--steps", type=int, default=0, metavar="N", help="end the program (Ctrl-C) behind N steps")
     parser.add_argument(
@@ -54,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="keep the profile there (default: SCRIPT's name)")
     parser.add_argument("--shapes", action="store_true", help="keep the shapes of operator inputs, for attained time")
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module")
+    parser.add_argument("-c", dest="code", nargs=argparse.REMAINDER, metavar="CODE", help="run a line of code")
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="script and its arguments")
 
 
@@ -65,7 +66,12 @@ def split(words: Sequence[str]) -> list[str]:
 def run(arguments: argparse.Namespace) -> int:
     """Exit code of the program where one was run, else 0."""
     words: list[str] = list(arguments.program)
-    if arguments.module is None and len(words) == 1:
+    is_program = arguments.module is not None or arguments.code is not None
+    if not words and not is_program:
+        from leadline.cli.files import newest_profile
+
+        words = [newest_profile()]
+    if not is_program and len(words) == 1:
         if words[0].isdigit() and not Path(words[0]).exists():
             return _attached(int(words[0]), arguments)
         if _is_measured(Path(words[0])):
@@ -73,8 +79,6 @@ def run(arguments: argparse.Namespace) -> int:
 
             _tell(open_profile(words[0]), words[0], arguments.format)
             return 0
-    if not words and arguments.module is None:
-        raise CommandError("Say what is slow: leadline why SCRIPT, leadline why PID, or leadline why FILE.")
     return _run(arguments)
 
 
@@ -98,7 +102,7 @@ def _run(arguments: argparse.Namespace) -> int:
     verb.add_arguments(parser)
     asked = parser.parse_args(["--quiet"])
     asked.output, asked.shapes = arguments.output, arguments.shapes
-    asked.module, asked.program = arguments.module, arguments.program
+    asked.module, asked.code, asked.program = arguments.module, arguments.code, arguments.program
     watch = _Watch(arguments)
     if arguments.format == "text":
         say(f"measuring; a verdict follows within {arguments.seconds:g} s, or when the program ends")

@@ -50,6 +50,7 @@ EXPORTERS: tuple[Exporter, ...] = (
     Exporter("cpuprofile", "leadline.convert.cpuprofile", (".cpuprofile",), "VS Code, Chromium's DevTools"),
     Exporter("hatchet", "leadline.convert.hatchet", (".hatchet.json",), "hatchet"),
     Exporter("perfetto", "leadline.convert.perfetto", (".pftrace", ".perfetto-trace"), "Perfetto", What.WINDOW),
+    Exporter("chrome", "leadline.convert.chrome", (".chrome.json",), "chrome://tracing, Perfetto", What.WINDOW),
     Exporter(
         "perfetto-archive",
         "leadline.convert.perfetto_archive",

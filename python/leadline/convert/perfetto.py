@@ -71,7 +71,7 @@ def _trace(
     their numbers in the file by row."""
     made: dict[int, int] = {}
     processes = {thread.process for thread in trace.threads} or {-1}
-    arrows = _arrows(trace)
+    arrows = launch_numbers(trace)
     device_owner = next((row for row in sorted(processes, key=str) if isinstance(row, int)), -1)
     for process in sorted(processes, key=str):
         record = profile.processes[process] if isinstance(process, int) and process >= 0 else None
@@ -80,12 +80,12 @@ def _trace(
         number = writer.process(title, record.pid if real and record else None)
         if isinstance(process, int):
             made[process] = number
-        tracks = 0
-        for name, tid, rows in _tracks(trace, process, with_devices=process == device_owner):
+        made_here = 0
+        for name, tid, rows in tracks(trace, process, with_devices=process == device_owner):
             found, _ = lanes(rows, trace.events["start_ns"][rows], np.minimum(trace.end_ns[rows], _MOST_NS))
             for part, lane in enumerate(found):
-                tracks += 1
-                own = tid if real and tid and not part else (tracks << 24 if real else tracks)
+                made_here += 1
+                own = tid if real and tid and not part else (made_here << 24 if real else made_here)
                 track = writer.track(number, own, f"{name} (overlapping {part})" if part else name)
                 at = lane.rows
                 leaves, arrives = _flows(trace, arrows, at, number)
@@ -106,7 +106,7 @@ def _trace(
     return made
 
 
-def _arrows(trace: Trace) -> Rows:
+def launch_numbers(trace: Trace) -> Rows:
     """For every event the number by which an arrow joins it with others, 0 for none; empty where none has one."""
     joined = trace.events["correlation"].astype(np.int64)
     calls = np.isin(trace.events["kind"], [int(kind) for kind in CALL_KINDS]) & (joined != 0)
@@ -138,7 +138,7 @@ def _counters(
             writer.counter(numbers[one.process], f"{one.name}{where}", times, one.values, in_bytes=one.in_bytes)
 
 
-def _tracks(trace: Trace, process: int | str, *, with_devices: bool) -> Iterator[tuple[str, int, Rows]]:
+def tracks(trace: Trace, process: int | str, *, with_devices: bool) -> Iterator[tuple[str, int, Rows]]:
     """Title, number and rows of every thread of a process, and of every stream of its devices (number 0)."""
     events = trace.events
     spans = ~np.isin(events["kind"], [int(kind) for kind in _POINTS])

@@ -1,5 +1,7 @@
-"""The DuckDB views of `leadline sql`, documented in docs/query.md. SQL reads the profile and nothing else: files,
-extensions and settings are closed to it."""
+"""The DuckDB views of `leadline query --sql`, documented in docs/query.md.
+
+SQL reads the profile and nothing else: files, extensions and settings are closed to it.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ def run_sql(profile: Profile, statement: str) -> tuple[list[str], list[tuple[Any
         import duckdb
         import pyarrow
     except ImportError:
-        raise SqlError("leadline sql needs DuckDB; install it with `pip install 'leadline[sql]'`.") from None
+        raise SqlError("leadline query --sql needs DuckDB; install it with `pip install 'leadline[sql]'`.") from None
     if not statement.strip(" \t\r\n;"):
         raise SqlError("The statement is empty; write one such as `select name, calls from nodes limit 5`.")
     connection = duckdb.connect()

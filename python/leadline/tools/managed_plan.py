@@ -83,12 +83,12 @@ class ManagedPlan:
             kernels = tuple(str(told["names"][int(one)]) for one in told["kernels"])
             return cls(int(told["memory_bytes"]), int(told["ahead"]), kernels, sizes, steps)
         except FileNotFoundError:
-            raise ToolError(f"There is no file {file}; make one with `leadline uvm plan`.") from None
+            raise ToolError(f"There is no file {file}; make one with `leadline tool uvm plan`.") from None
         except OSError as error:
             raise ToolError(f"{file} cannot be read: {error.strerror}.") from None
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
             raise ToolError(
-                f"{file} is no plan for managed memory ({error}); make one with `leadline uvm plan`."
+                f"{file} is no plan for managed memory ({error}); make one with `leadline tool uvm plan`."
             ) from None
 
 

@@ -158,7 +158,9 @@ def main(words: list[str]) -> int:
         plan = ManagedPlan.read(Path(file))
         torch: Any = importlib.import_module("torch")
         if not torch.cuda.is_available():
-            raise ToolError("A plan is applied on a GPU, and torch finds none here; `leadline uvm plan` needs none.")
+            raise ToolError(
+                "A plan is applied on a GPU, and torch finds none here; `leadline tool uvm plan` needs none."
+            )
         driver = ManagedDriver()
         pool = _managed_pool(torch)
     except (ToolError, ImportError) as error:

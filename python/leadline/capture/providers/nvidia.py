@@ -43,7 +43,7 @@ SKIPPED_DOMAINS = ("NCCL", "cuDNN", "cudnn", "cuBLAS", "cuBLASLt", "cuSPARSE", "
 """NVTX domains of libraries whose ranges would bury the program's own."""
 _EXCLUDED = (
     "The Compute Sanitizer (--backend sanitizer) cannot share a process with CUPTI, so this run has no GPU times; "
-    "`leadline join` brings them from another run."
+    "`leadline tool join` brings them from another run."
 )
 _FORKED = (
     "This process was forked after CUDA had started, and CUDA does not survive a fork, so GPU work is not measured "

@@ -196,7 +196,11 @@ class TrainingProfiler:
         if path is not None:
             page = write_page(path)
             beside = f" and {snapshot.name}" if snapshot is not None else ""
-            shown = f"{page} says who held what" if page is not None else f"leadline summary {path} says who held what"
+            shown = (
+                f"{page} says who held what"
+                if page is not None
+                else f"leadline report --training {path} says who held what"
+            )
             say(f"memory is out; {shown} (from {path.name}{beside}).")
 
     def upload(self, paths: Iterable[Path]) -> list[str]:

@@ -2,7 +2,7 @@
 
 Nothing waits for the device: a launch takes one of 64 trackers of its context, and what it did is read from pinned
 memory once its last thread has ended. The library has one subscriber in a process and cannot share it with CUPTI, so a
-run with this backend has no GPU times; `leadline join` brings them from another run.
+run with this backend has no GPU times; `leadline tool join` brings them from another run.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class UvmAdvisor(Tool):
     block = option(
         bytes, "2MiB", "unit of residency; smaller for toy models, and a fault then costs less in proportion"
     )
-    plan = option(str, "", "file for the plan that `leadline uvm apply` runs a program by")
+    plan = option(str, "", "file for the plan that `leadline tool uvm apply` runs a program by")
     pool = option(bytes, "20MiB", "the allocator's segments, which object-level prefetching moves as a whole")
 
     def start(self) -> None:
@@ -122,7 +122,7 @@ class UvmAdvisor(Tool):
         out.text(
             "plan",
             f"{self.plan}: {there:,} prefetches, {back:,} tensors sent back, {gone:,} thrown away, over {last + 1:,} "
-            f"launches. Run by it with leadline uvm apply {self.plan} program.py.",
+            f"launches. Run by it with leadline tool uvm apply {self.plan} program.py.",
         )
 
     def _program(self) -> tuple[list[Launch], dict[int, list[int]], int]:
