@@ -816,6 +816,85 @@ struct OwnCost {
   }
 };
 
+// Steps recorded at their borders, by the thread that crosses them: sums over consecutive steps, at most 12 rows a thread that together hold every step, and the slowest steps one by one.
+struct Steps {
+  static constexpr std::string_view kName = "steps";
+  std::vector<std::uint32_t> thread;  // row of the thread that crosses the borders
+  std::vector<std::uint8_t> kind;  // 0: consecutive steps, summed; 1: one of the eight slowest, which a row of kind 0 holds too
+  std::vector<std::int64_t> first;  // number of the first of them, as the program or the order of steps numbers it
+  std::vector<std::uint64_t> count;  // steps
+  std::vector<std::int64_t> wall_ns;  // from border to border
+  std::vector<std::int64_t> wall_min_ns;  // of the shortest
+  std::vector<std::int64_t> wall_max_ns;  // of the longest
+  std::vector<std::uint64_t> counted;  // steps of which the next four columns are known
+  std::vector<std::int64_t> running_ns;  // the thread ran on a core
+  std::vector<std::int64_t> core_wait_ns;  // the thread was ready and waited for a core; -1: not known
+  std::vector<std::int64_t> preemptions;  // the thread lost its core against its will; -1: not known
+  std::vector<std::int64_t> major_faults;  // pages that were read from a disk for it; -1: not known
+  std::vector<std::int64_t> operators;  // outermost operators that ended on the thread
+  std::vector<std::int64_t> operator_ns;  // wall time in them
+  std::vector<std::int64_t> backward_ns;  // wall time in outermost operators of the backward pass, on any thread of the process
+  std::vector<std::int64_t> data_ns;  // phase data loading
+  std::vector<std::int64_t> optimizer_ns;  // phases optimizer and zero_grad
+  std::vector<std::int64_t> compile_ns;  // phase compile
+  std::vector<std::int64_t> collection_ns;  // phase garbage collection
+  std::vector<std::int64_t> saving_ns;  // phase saving
+  std::vector<std::int64_t> device_wait_ns;  // calls that wait for a device
+
+  template <class F>
+  void for_each_column(F&& f) const {
+    f(std::string_view("thread"), thread);
+    f(std::string_view("kind"), kind);
+    f(std::string_view("first"), first);
+    f(std::string_view("count"), count);
+    f(std::string_view("wall_ns"), wall_ns);
+    f(std::string_view("wall_min_ns"), wall_min_ns);
+    f(std::string_view("wall_max_ns"), wall_max_ns);
+    f(std::string_view("counted"), counted);
+    f(std::string_view("running_ns"), running_ns);
+    f(std::string_view("core_wait_ns"), core_wait_ns);
+    f(std::string_view("preemptions"), preemptions);
+    f(std::string_view("major_faults"), major_faults);
+    f(std::string_view("operators"), operators);
+    f(std::string_view("operator_ns"), operator_ns);
+    f(std::string_view("backward_ns"), backward_ns);
+    f(std::string_view("data_ns"), data_ns);
+    f(std::string_view("optimizer_ns"), optimizer_ns);
+    f(std::string_view("compile_ns"), compile_ns);
+    f(std::string_view("collection_ns"), collection_ns);
+    f(std::string_view("saving_ns"), saving_ns);
+    f(std::string_view("device_wait_ns"), device_wait_ns);
+  }
+};
+
+// Histogram of how long the steps of the table steps took.
+struct StepWalls {
+  static constexpr std::string_view kName = "step_walls";
+  std::vector<std::uint32_t> thread;  // row of the thread that crosses the borders
+  std::vector<std::int32_t> bin;  // 16 an octave: bin b begins at (16 + b % 16) << (b / 16) ns, b / 16 rounded down, and ends where b + 1 begins; the last one has no end
+  std::vector<std::uint64_t> count;  // steps
+
+  template <class F>
+  void for_each_column(F&& f) const {
+    f(std::string_view("thread"), thread);
+    f(std::string_view("bin"), bin);
+    f(std::string_view("count"), count);
+  }
+};
+
+// The thread that each process began with. Files of releases before it lack it: there its number is the process's.
+struct MainThreads {
+  static constexpr std::string_view kName = "main_threads";
+  std::vector<std::uint32_t> thread;  // row of the thread
+  std::vector<std::uint32_t> count;  // processes whose main thread is in that row: 1, more where ranks are folded
+
+  template <class F>
+  void for_each_column(F&& f) const {
+    f(std::string_view("thread"), thread);
+    f(std::string_view("count"), count);
+  }
+};
+
 // The last collectives that a process began, in their order; kept of processes that did not stop by themselves.
 struct Collectives {
   static constexpr std::string_view kName = "collectives";

@@ -58,9 +58,17 @@ ThreadTree::GraftTarget ThreadTree::graft_target(NodeId graft) const noexcept {
   return {kNoThread, kNoNode};
 }
 
+StepTable* ThreadTree::make_step_table() noexcept {
+  if (owned_step_table_ == nullptr) {
+    owned_step_table_.reset(new (std::nothrow) StepTable);
+    step_table_.store(owned_step_table_.get(), std::memory_order_release);
+  }
+  return owned_step_table_.get();
+}
+
 std::size_t ThreadTree::held_bytes() const noexcept {
-  return sizeof(*this) + strings_.held_bytes() + frames_.held_bytes() + nodes_.held_bytes() + grafts_.held_bytes() +
-         graft_index_.held_bytes();
+  return sizeof(*this) + (step_table() != nullptr ? sizeof(StepTable) : 0) + strings_.held_bytes() +
+         frames_.held_bytes() + nodes_.held_bytes() + grafts_.held_bytes() + graft_index_.held_bytes();
 }
 
 void ThreadTree::count_dropped() noexcept {

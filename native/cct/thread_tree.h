@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
 #include "base/chunked_array.h"
@@ -16,6 +17,7 @@
 #include "base/string_table.h"
 #include "cct/frame_table.h"
 #include "cct/node_table.h"
+#include "cct/step_table.h"
 
 namespace leadline {
 
@@ -91,12 +93,17 @@ class ThreadTree {
 
   ThreadStats& stats() noexcept { return stats_; }
 
+  // Of the steps whose borders the thread crosses; made when it crosses the first, nullptr where memory is short.
+  StepTable* make_step_table() noexcept;
+
   // --- any thread --------------------------------------------------------------------------------------------------
 
   ThreadIndex index() const noexcept { return index_; }
   std::uint64_t tid() const noexcept { return tid_.load(std::memory_order_relaxed); }
   std::string_view name() const noexcept { return strings_.text(name_.load(std::memory_order_acquire)); }
   const ThreadStats& stats() const noexcept { return stats_; }
+  // nullptr where it crossed none.
+  const StepTable* step_table() const noexcept { return step_table_.load(std::memory_order_acquire); }
 
   std::uint32_t node_count() const noexcept { return nodes_.size(); }
   NodeId parent(NodeId node) const noexcept { return nodes_.parent(node); }
@@ -130,6 +137,8 @@ class ThreadTree {
   IndexTable graft_index_;
   std::atomic<StringId> name_;
   ThreadStats stats_;
+  std::unique_ptr<StepTable> owned_step_table_;
+  std::atomic<StepTable*> step_table_{nullptr};
   LossCounters* losses_;
 };
 

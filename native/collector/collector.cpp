@@ -172,7 +172,11 @@ void Collector::on_end(const leadline_event& event, ThreadState& thread, Lane& l
   if (window_.is_open()) [[unlikely]] {
     record(scope, node, lane, duration_ns, scope.kind == ScopeKind::kApi ? &event.of.gpu_api : nullptr);
   }
-  if (scope.kind != ScopeKind::kApi) on_region_end(event.time_ns, duration_ns, node, thread, lane);
+  if (scope.kind != ScopeKind::kApi) {
+    on_region_end(event.time_ns, duration_ns, node, thread, lane);
+  } else if (event.of.gpu_api.kind == LEADLINE_GPU_SYNC) {
+    lane.step_values[StepColumn::kDeviceWait] += duration_ns;
+  }
 }
 
 void Collector::record(const Scope& scope, NodeId node, Lane& lane, int64_t duration_ns,

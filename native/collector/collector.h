@@ -158,6 +158,7 @@ class Collector final : public Subscriber {
   std::atomic<bool> steps_given_{false};
   std::atomic<uint64_t> step_place_{0};  // where the first optimizer step ended: the only place that counts
   std::atomic<int64_t> last_step_ns_{0};
+  std::atomic<int64_t> backward_ns_{0};  // wall time in outermost operators of the backward pass
   // When the last steps ended, by number: device work is reported after the step that it ran in.
   std::array<std::atomic<int64_t>, 64> step_ends_ns_{};
   std::atomic<int64_t> steps_ended_{0};  // counted here; numbers given by the program may begin anywhere

@@ -51,6 +51,28 @@ void Lane::looked(int64_t begin_ns, int64_t duration_ns) noexcept {
   looked_at_ns_ = end_ns;
 }
 
+void Lane::phase_ended(const Scope& scope, PathFrameId frame, int64_t duration_ns) noexcept {
+  if (scope.kind != ScopeKind::kPhase) return;
+  const std::string_view name = frames[frame].name;
+  StepColumn column = StepColumn::kColumns;
+  if (name == "data loading") {
+    column = StepColumn::kData;
+  } else if (name == "optimizer" || name == "zero_grad") {
+    column = StepColumn::kOptimizer;
+  } else if (name == "compile") {
+    column = StepColumn::kCompile;
+  } else if (name == "garbage collection") {
+    column = StepColumn::kCollection;
+  } else if (name == "saving") {
+    column = StepColumn::kSaving;
+  } else {
+    return;
+  }
+  const int64_t own_ns = std::max<int64_t>(duration_ns - (phases_ns - scope.parts_mark), 0);
+  step_values[column] += own_ns;
+  phases_ns += own_ns;
+}
+
 FrameId Lane::plain(FrameKind kind, std::string_view name, std::string_view file, int32_t line, std::string_view detail,
                     uint64_t address) noexcept {
   FrameKey key;

@@ -16,6 +16,7 @@
 #include "collector/place_cache.h"
 #include "collector/remembered_walks.h"
 #include "collector/step_counters.h"
+#include "stack/call_path.h"
 #include "stack/native_source.h"
 #include "stack/path_frames.h"
 
@@ -113,18 +114,25 @@ class Lane {
   // `earlier_ns`: of one that came back, what it took before; its CPU time is not known.
   void outermost_ended(int64_t begin_ns, int64_t duration_ns, int64_t earlier_ns = 0) noexcept {
     operator_ns += earlier_ns + duration_ns;
+    ++operators;
     tree->stats().operator_ns.store(operator_ns, std::memory_order_relaxed);
     if (until_look_ == 0 && earlier_ns == 0) [[unlikely]]
       looked(begin_ns, duration_ns);
   }
 
+  // A phase ends, or a stay in it: its time that no other one inside has taken, where steps have a column for it.
+  void phase_ended(const Scope& scope, PathFrameId frame, int64_t duration_ns) noexcept;
+
   StepCounters step_counters;
+  StepValues step_values;  // but operators
+  int64_t phases_ns = 0;   // of phases that steps have a column for
 
   bool has_cpu_clock = false;
   std::atomic<bool> alive{false};
   uint64_t life = 0;          // of the thread that it is for
   bool bound = false;         // it was asked for `forward`
   int64_t operator_ns = 0;    // as in ThreadStats, without the atomics
+  int64_t operators = 0;      // outermost ones that ended
   int64_t border_cpu_ns = 0;  // CPU time of the thread when a region or phase last began or ended
 
  private:

@@ -109,7 +109,10 @@ void Collector::on_operator_end(int64_t time_ns, ThreadState& thread) noexcept {
   const Scope& scope = path.scopes().back();
   const int64_t duration_ns = std::max<int64_t>(time_ns - scope.begin_ns, 0);
   const NodeId node = book(*own, path, duration_ns);
-  if (thread.operators_open == 0) own->outermost_ended(scope.begin_ns, duration_ns, scope.earlier_ns);
+  if (thread.operators_open == 0) {
+    own->outermost_ended(scope.begin_ns, duration_ns, scope.earlier_ns);
+    if (scope.backward || scope.deferred) backward_ns_.fetch_add(duration_ns, std::memory_order_relaxed);
+  }
   if (window_.is_open()) [[unlikely]]
     record(scope, node, *own, duration_ns, nullptr);
 }

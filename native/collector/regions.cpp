@@ -55,6 +55,7 @@ void Collector::on_region_begin(CallPath& path, Lane& lane) noexcept {
   const auto outer = std::find_if(scopes.rbegin() + 1, scopes.rend(), is_region);
   run_to_border(lane, outer == scopes.rend() ? nullptr : &*outer);
   scopes.back().mark = lane.operator_ns;
+  scopes.back().parts_mark = lane.phases_ns;
 }
 
 void Collector::book_data_loading(const Scope& scope, int64_t duration_ns, ThreadState& thread, Lane& lane) noexcept {
@@ -98,7 +99,10 @@ void Collector::on_scopes_moved(ThreadState& thread) noexcept {
     if (window_.is_open()) record(stay.scope, node, *own, stay.elapsed_ns, nullptr);
   }
   for (Scope& scope : scopes) {
-    if (scope.returned) scope.mark = own->operator_ns;
+    if (scope.returned) {
+      scope.mark = own->operator_ns;
+      scope.parts_mark = own->phases_ns;
+    }
     scope.returned = false;
   }
   resolve(*own, path);
@@ -110,6 +114,7 @@ void Collector::on_region_end(int64_t time_ns, int64_t duration_ns, NodeId node,
   StackOf<Scope>& scopes = path.scopes();
   Scope& scope = scopes.back();
   run_to_border(lane, &scope);
+  lane.phase_ended(scope, path.entries()[scope.entry].frame, duration_ns);
   if (duration_ns != 0 || scope.earlier_ns == 0) {
     lane.tree->add(node, MetricKind::kRunningTime, kCpuDevice, kNoStream, scope.running_ns);
   }

@@ -212,3 +212,69 @@ TEST_CASE("A region of a coroutine is one call however often it is suspended, wi
   }
   FakePython::reset();
 }
+
+TEST_CASE("A step is recorded at its border: what its thread did, and phases without those inside them") {
+  FakeClock clock(1'000);
+  RecordedProgram program;
+  const auto work = [&](int64_t ns) {
+    clock.advance(ns);
+    clock.advance_cpu(ns / 2);
+  };
+  const auto border = [](int64_t number) {
+    leadline_event event{};
+    event.domain = LEADLINE_DOMAIN_REGION;
+    event.phase = LEADLINE_INSTANT;
+    event.of.region.kind = LEADLINE_REGION_STEP;
+    event.of.region.step = number;
+    leadline_monitor_emit(&event);
+  };
+  int phase = 0;
+  int inner = 0;
+  int op = 0;
+  work(5'000'000);
+  border(0);  // nobody knows when this one began
+  for (int64_t number = 1; number <= 3; ++number) {
+    begin_region("data loading", &phase, LEADLINE_REGION_PHASE);
+    work(100 * number);
+    begin_region("garbage collection", &inner, LEADLINE_REGION_PHASE);
+    work(20);
+    end_region(&inner, LEADLINE_REGION_PHASE);
+    end_region(&phase, LEADLINE_REGION_PHASE);
+    Monitor::instance().begin_operator(operator_named("aten::mm"), &op);
+    work(1'000);
+    Monitor::instance().end_operator(&op);
+    border(number);
+  }
+  program.take();
+  REQUIRE(program.shown.steps);
+  const tables::Steps& steps = *program.shown.steps;
+  int64_t count = 0;
+  int64_t wall_ns = 0;
+  int64_t running_ns = 0;
+  int64_t operators = 0;
+  int64_t operator_ns = 0;
+  int64_t data_ns = 0;
+  int64_t collection_ns = 0;
+  for (size_t row = 0; row < steps.kind.size(); ++row) {
+    if (steps.kind[row] != 0) continue;
+    count += static_cast<int64_t>(steps.count[row]);
+    wall_ns += steps.wall_ns[row];
+    running_ns += steps.running_ns[row];
+    operators += steps.operators[row];
+    operator_ns += steps.operator_ns[row];
+    data_ns += steps.data_ns[row];
+    collection_ns += steps.collection_ns[row];
+    CHECK(steps.counted[row] == steps.count[row]);
+  }
+  CHECK(count == 3);
+  CHECK(wall_ns == 3 * 1'020 + 600);
+  CHECK(running_ns == wall_ns / 2);
+  CHECK(operators == 3);
+  CHECK(operator_ns == 3'000);
+  CHECK(data_ns == 600);
+  CHECK(collection_ns == 60);
+  CHECK(steps.kind.back() == 1);
+  CHECK(steps.first.back() == 1);  // the fastest of the slowest
+  REQUIRE(program.shown.step_walls);
+  CHECK(program.shown.step_walls->count == std::vector<uint64_t>{1, 1, 1});
+}

@@ -1,6 +1,7 @@
 #include "collector/step_counters.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -9,18 +10,44 @@
 
 namespace leadline {
 
-StepCounters::Since StepCounters::border(int64_t last_ns, int64_t now_ns) noexcept {
-  const int64_t ran_ns = thread_cpu_ns();
-  const int64_t waited_ns = core_wait_ns();
-  Since since;
+void StepCounters::border(std::int64_t last_ns, std::int64_t now_ns, const StepValues& values,
+                          StepSums& step) noexcept {
+  const Kernel kernel = ask();
   if (at_ns_ == last_ns && last_ns != 0) {
-    if (ran_ns_ >= 0 && ran_ns >= ran_ns_) since.running_ns = ran_ns - ran_ns_;
-    if (waited_ns_ >= 0 && waited_ns >= waited_ns_) since.core_wait_ns = waited_ns - waited_ns_;
+    const auto since = [&](std::int64_t Kernel::*what) {
+      return kernel_.*what >= 0 && kernel.*what >= kernel_.*what ? kernel.*what - kernel_.*what : std::int64_t{-1};
+    };
+    const auto of = [&](StepColumn column) { return values[column] - values_[column]; };
+    step.counted = 1;
+    step.running_ns = since(&Kernel::ran_ns);
+    step.core_wait_ns = since(&Kernel::waited_ns);
+    step.preemptions = since(&Kernel::preemptions);
+    step.major_faults = since(&Kernel::major_faults);
+    step.operators = of(StepColumn::kOperators);
+    step.operator_ns = of(StepColumn::kOperator);
+    step.backward_ns = of(StepColumn::kBackward);
+    step.data_ns = of(StepColumn::kData);
+    step.optimizer_ns = of(StepColumn::kOptimizer);
+    step.compile_ns = of(StepColumn::kCompile);
+    step.collection_ns = of(StepColumn::kCollection);
+    step.saving_ns = of(StepColumn::kSaving);
+    step.device_wait_ns = of(StepColumn::kDeviceWait);
   }
   at_ns_ = now_ns;
-  ran_ns_ = ran_ns;
-  waited_ns_ = waited_ns;
-  return since;
+  kernel_ = kernel;
+  values_ = values;
+}
+
+StepCounters::Kernel StepCounters::ask() noexcept {
+  Kernel kernel;
+  kernel.ran_ns = thread_cpu_ns();
+  kernel.waited_ns = core_wait_ns();
+  rusage usage{};
+  if (getrusage(RUSAGE_THREAD, &usage) == 0) {
+    kernel.preemptions = usage.ru_nivcsw;
+    kernel.major_faults = usage.ru_majflt;
+  }
+  return kernel;
 }
 
 void StepCounters::close() noexcept {

@@ -50,13 +50,23 @@ void Collector::book_step(Lane& lane, int64_t number, int64_t time_ns) noexcept 
   step_ends_ns_[static_cast<uint64_t>(ended) % step_ends_ns_.size()].store(time_ns, std::memory_order_relaxed);
   steps_.store(ended + 1, std::memory_order_release);
   const int64_t before_ns = last_step_ns_.exchange(time_ns, std::memory_order_relaxed);
-  const StepCounters::Since since = lane.step_counters.border(before_ns, time_ns);
+  lane.step_values[StepColumn::kOperators] = lane.operators;
+  lane.step_values[StepColumn::kOperator] = lane.operator_ns;
+  lane.step_values[StepColumn::kBackward] = backward_ns_.load(std::memory_order_relaxed);
+  StepSums step = StepSums::one(ended, time_ns - before_ns);
+  lane.step_counters.border(before_ns, time_ns, lane.step_values, step);
   if (before_ns == 0) return;  // where the first step began is not known
+  if (StepTable* const table = lane.tree->make_step_table(); table != nullptr) {
+    table->add(step);
+  } else {
+    losses().count(LossKind::kInternalError, 1, "no memory for the table of steps");
+  }
   const NodeId node = lane.tree->child(lane.tree->root(), lane.phase("step"));
-  lane.tree->add(node, MetricKind::kCallTime, kCpuDevice, kNoStream, time_ns - before_ns);
-  if (since.running_ns >= 0) lane.tree->add(node, MetricKind::kStepRunning, kCpuDevice, kNoStream, since.running_ns);
-  if (since.core_wait_ns >= 0)
-    lane.tree->add(node, MetricKind::kStepCoreWait, kCpuDevice, kNoStream, since.core_wait_ns);
+  lane.tree->add(node, MetricKind::kCallTime, kCpuDevice, kNoStream, step.wall_ns);
+  if (step.counted != 0 && step.running_ns >= 0)
+    lane.tree->add(node, MetricKind::kStepRunning, kCpuDevice, kNoStream, step.running_ns);
+  if (step.counted != 0 && step.core_wait_ns >= 0)
+    lane.tree->add(node, MetricKind::kStepCoreWait, kCpuDevice, kNoStream, step.core_wait_ns);
   if (!window_.is_open()) return;
   TraceEvent row;
   row.start_ns = before_ns;

@@ -61,6 +61,7 @@ struct Scope {
   PathFrameId last_child_frame{};
   int64_t last_child_ns = 0;
   int64_t mark = 0;        // subscriber's note at begin
+  int64_t parts_mark = 0;  // and another one
   void* place = nullptr;   // the subscriber's, of its node while it stays where it began; nullptr: ask its entry
   uint32_t flags = 0;      // LEADLINE_REGION_FLAG_..., of phases
   uint32_t data_row = 0;   // what callbacks keep for it, see monitor/scope_data.h; 0: nothing

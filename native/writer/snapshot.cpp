@@ -122,7 +122,7 @@ std::optional<tables::OpenPlaces> open_places(MergedTree& tree, const SegmentSou
   return table.thread.empty() ? std::nullopt : std::optional(std::move(table));
 }
 
-void fill_threads(Snapshot& snapshot, MergedTree& tree, const TreeRegistry& trees) {
+void fill_threads(Snapshot& snapshot, MergedTree& tree, const TreeRegistry& trees, std::uint32_t pid) {
   constexpr auto relaxed = std::memory_order_relaxed;
   for (std::uint32_t i = 0; i < tree.thread_count(); ++i) {
     const ThreadTree& thread = trees[ThreadIndex{i}];
@@ -130,6 +130,10 @@ void fill_threads(Snapshot& snapshot, MergedTree& tree, const TreeRegistry& tree
     tables::Threads& table = snapshot.threads;
     table.process.push_back(0);
     table.tid.push_back(thread.tid());
+    if (thread.tid() == pid) {
+      snapshot.main_threads.thread.push_back(i);
+      snapshot.main_threads.count.push_back(1);
+    }
     const StringId name = tree.string(thread.name());
     const NodeId node = tree.thread_node(ThreadIndex{i});
     table.name.push_back(raw(name));
@@ -141,6 +145,55 @@ void fill_threads(Snapshot& snapshot, MergedTree& tree, const TreeRegistry& tree
     table.wall_ns.push_back(std::max<std::int64_t>(0, stats.last_ns.load(relaxed) - first_ns));
     table.cpu_ns.push_back(stats.cpu_ns.load(relaxed));
   }
+}
+
+void add_steps(tables::Steps& table, std::uint32_t thread, std::uint8_t kind, const StepSums& sums) {
+  table.thread.push_back(thread);
+  table.kind.push_back(kind);
+  table.first.push_back(sums.first);
+  table.count.push_back(static_cast<std::uint64_t>(sums.count));
+  table.wall_ns.push_back(sums.wall_ns);
+  table.wall_min_ns.push_back(sums.wall_min_ns);
+  table.wall_max_ns.push_back(sums.wall_max_ns);
+  table.counted.push_back(static_cast<std::uint64_t>(sums.counted));
+  const bool counted = sums.counted != 0;
+  table.running_ns.push_back(counted ? sums.running_ns : -1);
+  table.core_wait_ns.push_back(counted ? sums.core_wait_ns : -1);
+  table.preemptions.push_back(counted ? sums.preemptions : -1);
+  table.major_faults.push_back(counted ? sums.major_faults : -1);
+  table.operators.push_back(sums.operators);
+  table.operator_ns.push_back(sums.operator_ns);
+  table.backward_ns.push_back(sums.backward_ns);
+  table.data_ns.push_back(sums.data_ns);
+  table.optimizer_ns.push_back(sums.optimizer_ns);
+  table.compile_ns.push_back(sums.compile_ns);
+  table.collection_ns.push_back(sums.collection_ns);
+  table.saving_ns.push_back(sums.saving_ns);
+  table.device_wait_ns.push_back(sums.device_wait_ns);
+}
+
+void fill_steps(Snapshot& snapshot, const MergedTree& tree, const TreeRegistry& trees) {
+  tables::Steps steps;
+  tables::StepWalls walls;
+  StepTable::Rows rows;
+  for (std::uint32_t thread = 0; thread < tree.thread_count(); ++thread) {
+    const StepTable* const table = trees[ThreadIndex{thread}].step_table();
+    if (table == nullptr || !table->read(rows)) continue;  // the next segment has what is just being written
+    for (std::size_t i = 0; i < rows.span_count; ++i) add_steps(steps, thread, 0, rows.spans[i]);
+    std::sort(rows.slowest.begin(), rows.slowest.begin() + rows.slowest_count, [](const auto& one, const auto& other) {
+      return std::tuple(-one.wall_ns, one.first) < std::tuple(-other.wall_ns, other.first);
+    });
+    for (std::size_t i = 0; i < rows.slowest_count; ++i) add_steps(steps, thread, 1, rows.slowest[i]);
+    for (std::size_t bin = 0; bin < rows.histogram.size(); ++bin) {
+      if (rows.histogram[bin] == 0) continue;
+      walls.thread.push_back(thread);
+      walls.bin.push_back(static_cast<std::int32_t>(bin));
+      walls.count.push_back(rows.histogram[bin]);
+    }
+  }
+  if (steps.thread.empty()) return;
+  snapshot.steps = std::move(steps);
+  snapshot.step_walls = std::move(walls);
 }
 
 void fill_process(Snapshot& snapshot, MergedTree& tree, const ProcessInfo& process) {
@@ -237,7 +290,8 @@ Snapshot take_snapshot(MergedTree& tree, const SegmentSources& sources, WithEven
   if (with_events) snapshot.events = events_table(tree, *sources.events);
   snapshot.open_places = open_places(tree, sources);
   fill_tree(snapshot, tree);
-  fill_threads(snapshot, tree, sources.trees);
+  fill_threads(snapshot, tree, sources.trees, sources.process.pid);
+  fill_steps(snapshot, tree, sources.trees);
   fill_process(snapshot, tree, sources.process);
   if (sources.devices != nullptr) fill_devices(snapshot, tree, *sources.devices);
   fill_losses(snapshot, tree, sources.losses);

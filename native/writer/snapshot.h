@@ -21,6 +21,9 @@ struct Snapshot {
   std::optional<tables::OpenPlaces> open_places;  // only where threads are inside something
   std::optional<tables::Events> events;           // only when there was a trace window
   std::optional<tables::OwnCost> own_cost;
+  std::optional<tables::Steps> steps;  // only where steps ended
+  std::optional<tables::StepWalls> step_walls;
+  tables::MainThreads main_threads;
 
   // Calls f(table) for every table there is.
   template <class F>
@@ -36,6 +39,9 @@ struct Snapshot {
     if (open_places) f(*open_places);
     if (events) f(*events);
     if (own_cost) f(*own_cost);
+    if (steps) f(*steps);
+    if (step_walls) f(*step_walls);
+    f(main_threads);
   }
 };
 

@@ -41,3 +41,9 @@ class Tables:
         for row in range(parent.size - 1, 0, -1):
             found[parent[row]] += found[row]
         return found
+
+    def steps(self, kind: int) -> list[dict[str, int]]:
+        """Rows of the table of steps of a kind: 0 are consecutive steps, summed, 1 single slow ones."""
+        names = [name for name in self.columns if name.startswith("steps.")]
+        rows = np.flatnonzero(self.columns["steps.kind"] == kind).tolist() if names else []
+        return [{name.removeprefix("steps."): int(self.columns[name][row]) for name in names} for row in rows]

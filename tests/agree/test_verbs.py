@@ -58,10 +58,7 @@ def trace(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.parametrize("trace", sampled(STEPS), indirect=True)
-def test_a_step_is_equally_long_everywhere(trace: str, request: pytest.FixtureRequest) -> None:
-    if "resnet_kineto" in trace:
-        reason = "summary leaves out the step that is no like of the others, analyze counts all 30"
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
+def test_a_step_is_equally_long_everywhere(trace: str) -> None:
     summary = as_json("summary", trace, "--json")["steps"]
     analyzed, verdict = as_json("analyze", trace), as_json("report", trace)["verdict"]["account"]
     assert summary["measured"] == analyzed["steps"] == verdict["steps"]

@@ -10,7 +10,7 @@ import pytest
 
 from leadline.analysis.analyze import analyze
 from leadline.profiles.build import build
-from leadline.report.training.of_trace import summarize_trace
+from leadline.report.training.of_trace import summarize_profile
 from leadline.steps import NoSteps, Steps
 from leadline.steps.model import MODULE_CALLS, OPTIMIZER, REPETITION, STEP_CALLS, WHOLE_TRACE
 from leadline.steps.of_events import find_steps
@@ -52,7 +52,7 @@ def test_analyze_whatif_and_summary_say_the_same_step(name: str) -> None:
     assert found.step_ns == pytest.approx(steps.base_ns, rel=1e-6)
     assert replay(load(path)).measured_ns == pytest.approx(steps.base_ns, rel=0.01)
     by_rank = {one.rank: one.mean_ns for one in steps.ranks}
-    for summary in summarize_trace(path):
+    for summary in summarize_profile(profile, path.name):
         assert summary.steps.mean_ns == pytest.approx(by_rank[summary.rank], rel=0.01)
     for one in found:
         assert one.gain.high_ns <= one.gain.of_ns == int(steps.base_ns)

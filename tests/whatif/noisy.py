@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from kineto_writer import to_kineto
+from kineto_writer import BASE_US, to_kineto
 from machine import Machine, Op, Program, Times
 
 from leadline.whatif import EdgeType, Graph, load
@@ -101,6 +101,25 @@ def trace_of(loop: Loop, steps: int, seed: int, folder: Path, *, sync_records: b
     bounds = [(times.cpu[ops[at * size].id][0], times.cpu[ops[(at + 1) * size - 1].id][1]) for at in range(steps)]
     path = folder / "noisy.json"
     path.write_text(json.dumps(to_kineto(program, times, 0, sync_records=sync_records, steps=bounds, old=old)))
+    return load(path)
+
+
+def trace_of_later_steps(loop: Loop, before: int, steps: int, seed: int, folder: Path) -> Graph:
+    """The graph of a trace that begins when `before` steps have been launched, as a profiler's that warms up: of their
+    work it holds what the device had not begun, without its launch."""
+    program = unroll(loop, before + steps, seed)
+    times = measure(loop, program)
+    ops = program.threads[(0, 0)]
+    size = len(ops) // (before + steps)
+    bounds = [
+        (times.cpu[ops[at * size].id][0], times.cpu[ops[(at + 1) * size - 1].id][1])
+        for at in range(before, before + steps)
+    ]
+    trace = to_kineto(program, times, 0, steps=bounds)
+    begin = BASE_US + bounds[0][0] / 1000
+    trace["traceEvents"] = [event for event in trace["traceEvents"] if event.get("ts", begin) >= begin]
+    path = folder / "later.json"
+    path.write_text(json.dumps(trace))
     return load(path)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from machine import Op
-from noisy import Loop, mean_step_ns, trace_of
+from noisy import Loop, mean_step_ns, trace_of, trace_of_later_steps
 
 from leadline.whatif import EdgeType, predict
 
@@ -71,6 +71,22 @@ def test_a_launch_that_waits_for_room_is_no_cpu_time(tmp_path):
     assert faster.speedup == pytest.approx(truth, rel=0.03)
     (cpu,) = predict(graph, ["faster"], {"device": "cpu", "factor": "2"}).scenarios
     assert cpu.speedup < 1.05, "the CPU has nothing to gain where the queue is full"
+
+
+@pytest.mark.parametrize("depth", [0, 100])
+def test_a_trace_that_begins_while_the_device_is_behind(depth, tmp_path):
+    """Work of steps before the window is of none of its steps, and takes room in the queue; where every launch waits
+    for room none has a usual time. Mixed precision was predicted at 1.07 where 2.4 was measured."""
+    loop = Loop(full_queue(depth).body[:-2], depth, 1.0, 0.01)
+    graph = trace_of_later_steps(loop, 8, 6, 1, tmp_path)
+    assert graph.info.facts.get("queue_depth", 0) == depth
+    assert graph.info.measured_ns / len(graph.info.steps) == pytest.approx(mean_step_ns(loop, 2), rel=0.03)
+    assert len(graph.info.steps) == 6, "the first step is no warm-up: the device was behind"
+    (faster,) = predict(graph, ["faster"], {"device": "gpu", "factor": "4"}).scenarios
+    truth = mean_step_ns(loop, 2) / mean_step_ns(
+        loop, 2, lambda op: [Op(0, op.kind, op.cpu_ns, op.stream, op.kernel_ns // 4)]
+    )
+    assert faster.speedup == pytest.approx(truth, rel=0.03)
 
 
 def test_one_step_tells_less_than_eight(tmp_path):

@@ -659,6 +659,70 @@ export interface OwnCostTable {
   readonly held_bytes: Float64Array;
 }
 
+/** Steps recorded at their borders, by the thread that crosses them: sums over consecutive steps, at most 12 rows a thread that together hold every step, and the slowest steps one by one. */
+export interface StepsTable {
+  /** row of the thread that crosses the borders */
+  readonly thread: Uint32Array;
+  /** 0: consecutive steps, summed; 1: one of the eight slowest, which a row of kind 0 holds too */
+  readonly kind: Uint8Array;
+  /** number of the first of them, as the program or the order of steps numbers it */
+  readonly first: Float64Array;
+  /** steps */
+  readonly count: Float64Array;
+  /** from border to border */
+  readonly wall_ns: Float64Array;
+  /** of the shortest */
+  readonly wall_min_ns: Float64Array;
+  /** of the longest */
+  readonly wall_max_ns: Float64Array;
+  /** steps of which the next four columns are known */
+  readonly counted: Float64Array;
+  /** the thread ran on a core */
+  readonly running_ns: Float64Array;
+  /** the thread was ready and waited for a core; -1: not known */
+  readonly core_wait_ns: Float64Array;
+  /** the thread lost its core against its will; -1: not known */
+  readonly preemptions: Float64Array;
+  /** pages that were read from a disk for it; -1: not known */
+  readonly major_faults: Float64Array;
+  /** outermost operators that ended on the thread */
+  readonly operators: Float64Array;
+  /** wall time in them */
+  readonly operator_ns: Float64Array;
+  /** wall time in outermost operators of the backward pass, on any thread of the process */
+  readonly backward_ns: Float64Array;
+  /** phase data loading */
+  readonly data_ns: Float64Array;
+  /** phases optimizer and zero_grad */
+  readonly optimizer_ns: Float64Array;
+  /** phase compile */
+  readonly compile_ns: Float64Array;
+  /** phase garbage collection */
+  readonly collection_ns: Float64Array;
+  /** phase saving */
+  readonly saving_ns: Float64Array;
+  /** calls that wait for a device */
+  readonly device_wait_ns: Float64Array;
+}
+
+/** Histogram of how long the steps of the table steps took. */
+export interface StepWallsTable {
+  /** row of the thread that crosses the borders */
+  readonly thread: Uint32Array;
+  /** 16 an octave: bin b begins at (16 + b % 16) << (b / 16) ns, b / 16 rounded down, and ends where b + 1 begins; the last one has no end */
+  readonly bin: Int32Array;
+  /** steps */
+  readonly count: Float64Array;
+}
+
+/** The thread that each process began with. Files of releases before it lack it: there its number is the process's. */
+export interface MainThreadsTable {
+  /** row of the thread */
+  readonly thread: Uint32Array;
+  /** processes whose main thread is in that row: 1, more where ranks are folded */
+  readonly count: Uint32Array;
+}
+
 /** The last collectives that a process began, in their order; kept of processes that did not stop by themselves. */
 export interface CollectivesTable {
   /** who */
@@ -842,6 +906,9 @@ export interface Tables {
   readonly kernel_events: KernelEventsTable;
   readonly open_places: OpenPlacesTable;
   readonly own_cost: OwnCostTable;
+  readonly steps: StepsTable;
+  readonly step_walls: StepWallsTable;
+  readonly main_threads: MainThreadsTable;
   readonly collectives: CollectivesTable;
   readonly ranks: RanksTable;
   readonly rank_values: RankValuesTable;
@@ -856,7 +923,7 @@ export interface Tables {
 }
 
 /** Tables that a file may lack; they have no rows then. */
-export const OPTIONAL_TABLES: readonly (keyof Tables)[] = ["events", "kernel_events", "open_places", "own_cost", "collectives", "ranks", "rank_values", "rank_stats", "rank_histogram", "rank_metrics", "node_ranks", "metric_squares", "code_objects", "code_bytes", "code_lines"];
+export const OPTIONAL_TABLES: readonly (keyof Tables)[] = ["events", "kernel_events", "open_places", "own_cost", "steps", "step_walls", "main_threads", "collectives", "ranks", "rank_values", "rank_stats", "rank_histogram", "rank_metrics", "node_ranks", "metric_squares", "code_objects", "code_bytes", "code_lines"];
 
 /** Columns as they are stored: name, NumPy dtype, and the table whose rows they number. */
 export const TABLES: Record<keyof Tables, readonly (readonly [string, string, string])[]> = {
@@ -960,6 +1027,38 @@ export const TABLES: Record<keyof Tables, readonly (readonly [string, string, st
     ["flush_ns", "<i8", ""],
     ["events", "<u8", ""],
     ["held_bytes", "<u8", ""],
+  ],
+  steps: [
+    ["thread", "<u4", "threads"],
+    ["kind", "|u1", ""],
+    ["first", "<i8", ""],
+    ["count", "<u8", ""],
+    ["wall_ns", "<i8", ""],
+    ["wall_min_ns", "<i8", ""],
+    ["wall_max_ns", "<i8", ""],
+    ["counted", "<u8", ""],
+    ["running_ns", "<i8", ""],
+    ["core_wait_ns", "<i8", ""],
+    ["preemptions", "<i8", ""],
+    ["major_faults", "<i8", ""],
+    ["operators", "<i8", ""],
+    ["operator_ns", "<i8", ""],
+    ["backward_ns", "<i8", ""],
+    ["data_ns", "<i8", ""],
+    ["optimizer_ns", "<i8", ""],
+    ["compile_ns", "<i8", ""],
+    ["collection_ns", "<i8", ""],
+    ["saving_ns", "<i8", ""],
+    ["device_wait_ns", "<i8", ""],
+  ],
+  step_walls: [
+    ["thread", "<u4", "threads"],
+    ["bin", "<i4", ""],
+    ["count", "<u8", ""],
+  ],
+  main_threads: [
+    ["thread", "<u4", "threads"],
+    ["count", "<u4", ""],
   ],
   collectives: [
     ["process", "<u4", "processes"],

@@ -17,9 +17,9 @@ from leadline.profiles import Profile, Tree
 from leadline.schema import FrameKind
 from leadline.steps import NoSteps, Steps
 from leadline.steps.model import COUNTED, LAUNCHES, MODULE_CALLS, PROGRAM_CALLS
-from leadline.steps.of_events import WARM
 from leadline.steps.of_profile import steps_of
 from leadline.steps.of_tree import without_first_calls
+from leadline.steps.recorded import WARM
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def find_loop(profile: Profile, scopes: Scopes) -> Loop | None:
     measured = tree.exclusive("time")
     inside &= (measured.count == 0) | (measured.count >= max(1, steps // 10))
     # where steps at the beginning are left out of the mean, so is what made them long
-    accident = {"accident": WARM} if found.warm_up and found.timed_by == "trace window" else {}
+    accident = {"accident": WARM} if found.warm_up and found.timed_by in ("trace window", "steps") else {}
     trimmed = without_first_calls(measured.sum, measured.count, measured.max, **accident)
     time = np.where(inside, trimmed, 0)
     work = float(time.sum()) / steps

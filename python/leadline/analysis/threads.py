@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from leadline.profiles import Profile, Thread
+from collections.abc import Mapping
+
+from leadline.profiles import Profile, Thread, mains
 
 
 def main_threads(profile: Profile) -> set[int]:
-    """Rows of the main threads: the one whose kernel id is the process id; where none is, the longest of the process,
-    the first of equals."""
-    pids = {process.row: process.pid for process in profile.processes}
+    """Rows of the main threads: those that the file names; of a process without one the longest, the first of
+    equals."""
+    named = mains.main_threads(profile.tables)
     best: dict[int, Thread] = {}
     for thread in profile.threads:
-        if thread.process not in pids:
-            continue
         known = best.get(thread.process)
-        if known is None or _rank(thread, pids) > _rank(known, pids):
+        if known is None or _rank(thread, named) > _rank(known, named):
             best[thread.process] = thread
     return {thread.row for thread in best.values()}
 
@@ -28,5 +28,5 @@ def running_share(profile: Profile, node: int) -> float:
     return 1.0
 
 
-def _rank(thread: Thread, pids: dict[int, int]) -> tuple[bool, int]:
-    return thread.tid == pids[thread.process], thread.wall_ns
+def _rank(thread: Thread, named: Mapping[int, int]) -> tuple[bool, int]:
+    return thread.row in named, thread.wall_ns

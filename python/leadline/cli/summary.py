@@ -12,7 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file",
         metavar="FILE",
-        help="a .leadline file (its side file .json is read too), a Kineto trace, or a folder of a run's files",
+        help="a .leadline file (its side file .json is read too), a trace, or a folder of a run's files",
     )
     parser.add_argument("--json", action="store_true", help="as summary.json has it")
     add_output(parser, "write to OUT instead of the terminal")
@@ -24,12 +24,12 @@ def run(arguments: argparse.Namespace) -> int:
     import json
     from pathlib import Path
 
-    from leadline.cli.files import write_result
+    from leadline.cli.files import open_profile, write_result
     from leadline.profiles import ProfileFileError
     from leadline.report.training import as_json, summarize
     from leadline.report.training.history import render_history, run_history
     from leadline.report.training.markdown import render
-    from leadline.report.training.of_trace import summarize_trace
+    from leadline.report.training.of_trace import summarize_profile
     from leadline.trace.tables import TraceError
 
     try:
@@ -40,8 +40,11 @@ def run(arguments: argparse.Namespace) -> int:
                 as_data if arguments.json else render_history(history), arguments.output, force=arguments.force
             )
             return 0
-        ours = arguments.file.endswith(".leadline")
-        pages = [summarize(arguments.file)] if ours else summarize_trace(arguments.file)
+        profile = open_profile(arguments.file)
+        if "import" in (profile.meta.get("available") or {}):
+            pages = summarize_profile(profile, Path(arguments.file).name)
+        else:
+            pages = [summarize(arguments.file, profile)]
     except (ProfileFileError, TraceError, ValueError) as error:
         raise CommandError(str(error)) from error
     except OSError as error:

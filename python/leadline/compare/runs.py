@@ -112,4 +112,4 @@ def _step_noise(case: Case) -> float:
     main = None if loop is None else loop.of.main
     if main is None or main.timed < _FEW or not main.mean_ns:
         return np.nan
-    return float(main.deviation_ns / np.sqrt(main.timed) / main.mean_ns)
+    return main.error_ns / main.mean_ns

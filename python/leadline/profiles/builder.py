@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from leadline.profiles.profile import Profile
+from leadline.profiles.step_rows import StepRows, columns_of
 from leadline.profiles.tables import StringBuilder, Tables, columns_from_rows, empty_columns
 from leadline.profiles.tree import frame_kind, metric_kind, process_detail
 from leadline.schema import FORMAT_VERSION, TABLES, EventKind, FrameKind, KernelEventKind, LossKind, MetricKind
@@ -51,8 +52,10 @@ class ProfileBuilder:
         self._nodes: dict[tuple[int, int], int] = {}
         self._metrics: dict[tuple[int, int, int, int], list[float]] = {}
         self._rows: dict[str, list[dict[str, int]]] = {
-            name: [] for name in ("processes", "threads", "devices", "losses", "events", "kernel_events")
+            name: []
+            for name in ("processes", "threads", "devices", "losses", "events", "kernel_events", "main_threads")
         }
+        self._steps: dict[int, StepRows] = {}
         self.child(-1, self.frame(FrameKind.ROOT, "root"))
 
     def frame(
@@ -121,6 +124,14 @@ class ProfileBuilder:
         }
         return self._append("threads", {**row, **facts})
 
+    def main_thread(self, thread: int) -> None:
+        """The thread in that row is the one that its process began with."""
+        self._append("main_threads", {"thread": thread, "count": 1})
+
+    def steps(self, thread: int, rows: StepRows) -> None:
+        """Steps whose borders the thread in that row crossed."""
+        self._steps[thread] = rows
+
     def node_of_process(self, process: int) -> int:
         return self._rows["processes"][process]["node"]
 
@@ -168,6 +179,7 @@ class ProfileBuilder:
             "kernel_events": sorted(self._rows["kernel_events"], key=lambda row: row["time_ns"]),
         }
         columns = {name: columns_from_rows(name, listed) for name, listed in rows.items()}
+        columns |= columns_of(self._steps)
         columns["strings"] = self._strings.columns()
         return Tables({name: columns[name] if name in columns else empty_columns(name) for name in TABLES})
 

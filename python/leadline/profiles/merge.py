@@ -43,7 +43,13 @@ _MAX_DEVICES = 2**15 - 1  # a device is a 16-bit row number
 _FRAME_COLUMNS = [column.name for column in TABLES["frames"].columns]
 _DETAIL = _FRAME_COLUMNS.index("detail")
 _OF_PROCESSES = ("processes", "threads", "devices", "losses")
-_IN_ORDER = {"open_places": "thread", "collectives": "process"}
+_IN_ORDER = {
+    "open_places": "thread",
+    "collectives": "process",
+    "steps": "thread",
+    "step_walls": "thread",
+    "main_threads": "thread",
+}
 
 
 def merge_tables(parts: Sequence[Tables], *, within: bool = False) -> Tables:

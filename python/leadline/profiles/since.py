@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.profiles import step_rows
 from leadline.profiles.canonical import Ids
 from leadline.profiles.tables import Array, Tables
 from leadline.schema import TABLES, MetricKind
@@ -50,7 +51,12 @@ def between(now: Tables, before: Tables | None) -> Between:
         less[: len(old)] = old
         threads[name] = np.maximum(threads[name] - less, 0)
     processes = {**now["processes"], "start_ns": before["processes"]["end_ns"].copy()}
-    since = {"losses": _losses(now, before), "events": _new_events(now, before), "own_cost": _cost(now, before)}
+    since = {
+        "losses": _losses(now, before),
+        "events": _new_events(now, before),
+        "own_cost": _cost(now, before),
+        **_steps(now, before),
+    }
     changed = Tables({**now.columns, "threads": threads, "processes": processes, **since})
     return Between(_in_use(changed, metrics), bounds, 2 * len(metrics["node"]))
 
@@ -170,6 +176,16 @@ def _cost(now: Tables, before: Tables) -> dict[str, Array]:
         for name in _SPENT:
             told[name] = told[name] - np.minimum(earlier[name], told[name])
     return told
+
+
+def _steps(now: Tables, before: Tables) -> dict[str, dict[str, Array]]:
+    earlier = step_rows.rows_of(before)
+    return step_rows.columns_of(
+        {
+            thread: step_rows.between(rows, earlier.get(thread, step_rows.StepRows()))
+            for thread, rows in step_rows.rows_of(now).items()
+        }
+    )
 
 
 def _loss_rows(tables: Tables) -> list[tuple[tuple[int, int, bytes], int]]:

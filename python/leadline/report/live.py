@@ -9,6 +9,7 @@ import numpy as np
 
 from leadline.profiles import Profile
 from leadline.profiles.live import LiveLook
+from leadline.profiles.mains import main_threads
 from leadline.profiles.standing import place_text as standing_text
 from leadline.report import ReportOptions, build_report
 from leadline.report.phrases import below_text, place_text
@@ -150,9 +151,10 @@ def _inside(profile: Profile) -> tuple[str, ...]:
     """Where threads stood when they wrote last, main threads first."""
     table = profile.tables["open_places"]
     threads = profile.threads
+    mains = main_threads(profile.tables)
     found = []
     for thread, node in zip(table["thread"].tolist(), table["node"].tolist(), strict=True):
         one = threads[thread]
-        main = one.tid == profile.processes[one.process].pid
+        main = one.row in mains
         found.append((not main, f"{one.name or one.tid}: {standing_text(profile.tree.node(node))}"))
     return tuple(text for _, text in sorted(found))

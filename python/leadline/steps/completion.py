@@ -12,6 +12,8 @@ from leadline.schema import EventKind as Kind
 
 Numbers = NDArray[np.int64]
 
+LONG_AGO = -(1 << 62)
+
 DEVICE_KINDS = (Kind.KERNEL, Kind.COPY, Kind.SET, Kind.COLLECTIVE)
 CALL_KINDS = (Kind.API, Kind.SYNCHRONIZE, Kind.STREAM_WAIT, Kind.EVENT_RECORD, Kind.GRAPH_LAUNCH)
 
@@ -19,8 +21,14 @@ CALL_KINDS = (Kind.API, Kind.SYNCHRONIZE, Kind.STREAM_WAIT, Kind.EVENT_RECORD, K
 def issued_ns(events: Mapping[str, NDArray[Any]]) -> Numbers:
     """Of every event when the CPU asked for it: device work at its launch where that is recorded, all else where it
     began. One process's events: numbers of launches are of one process."""
+    return _issued(events)[0]
+
+
+def _issued(events: Mapping[str, NDArray[Any]]) -> tuple[Numbers, NDArray[np.bool_]]:
+    """See `issued_ns`, and whose launch is recorded."""
     kind = events["kind"]
     at: Numbers = np.asarray(events["start_ns"]).astype(np.int64)
+    told = np.zeros(at.size, np.bool_)
     correlation = np.asarray(events["correlation"]).astype(np.int64)
     launches = np.flatnonzero(np.isin(kind, CALL_KINDS) & (correlation != 0))
     launches = launches[np.argsort(correlation[launches], kind="stable")]
@@ -30,7 +38,29 @@ def issued_ns(events: Mapping[str, NDArray[Any]]) -> Numbers:
         found = launches[np.minimum(found, launches.size - 1)]
         known = correlation[found] == correlation[work]
         at[work[known]] = at[found[known]]
-    return at
+        told[work[known]] = True
+    return at, told
+
+
+def behind_ns(events: Mapping[str, NDArray[Any]], start_ns: int) -> int:
+    """When the device had done what was launched before `start_ns`; long ago where there is no such work.
+
+    A trace that begins while the device is behind holds work whose launch it does not hold: what runs on a stream in
+    front of the first work with a launch.
+    """
+    work = np.flatnonzero(device_rows(events))
+    issued, told = (column[work] for column in _issued(events))
+    begins = np.asarray(events["start_ns"])[work].astype(np.int64)
+    over = begins + np.asarray(events["duration_ns"])[work]
+    stream = np.asarray(events["device"])[work].astype(np.int64) << 32 | (
+        np.asarray(events["stream"])[work].astype(np.int64) & 0xFFFFFFFF
+    )
+    later = told & (issued >= start_ns)
+    before = told & (issued < start_ns)
+    for one in np.unique(stream[later]).tolist():
+        first = int(begins[later & (stream == one)].min())
+        before |= ~told & (stream == one) & (begins < first)
+    return int(over[before].max(initial=LONG_AGO))
 
 
 def device_rows(events: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:

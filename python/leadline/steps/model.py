@@ -10,6 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
+from leadline.steps.recorded import Recorded
+
 PROFILER, STEP_CALLS, OPTIMIZER, BATCHES = "profiler", "leadline.step", "optimizer", "batches"
 MODULE_CALLS, PROGRAM_CALLS, LAUNCHES = "module calls", "program calls", "launches"
 REPETITION, WHOLE_TRACE = "repetition", "whole trace"
@@ -57,6 +59,8 @@ class Found:
     warm_up: tuple[Step, ...] = ()
     others: tuple[Step, ...] = ()
     left_out: str = ""
+    behind_ns: int = -(1 << 62)
+    """When the device had done what was launched before the first step of all: until then it did not work for any."""
 
     @property
     def everything(self) -> tuple[Step, ...]:
@@ -67,11 +71,22 @@ class Found:
     def walls_ns(self) -> tuple[int, ...]:
         """How long each took: from when the one before was done, since a device that is behind does one by one. Their
         sum is the time from the first one's start to when the last was done, less what lay between them."""
-        walls, done = [], -(1 << 62)
+        walls, done = [], max((self.behind_ns, *self._done_before))
         for step in self.steps:
             walls.append(max(step.done_ns - max(done, step.start_ns), 0))
             done = max(done, step.done_ns)
         return tuple(walls)
+
+    @property
+    def _done_before(self) -> tuple[int, ...]:
+        """When steps that are left out in front of the others were done."""
+        first = self.steps[0].start_ns if self.steps else 0
+        return tuple(step.done_ns for step in (*self.warm_up, *self.others) if step.start_ns < first)
+
+    @property
+    def begin_ns(self) -> int:
+        """When the first step began, for the device too."""
+        return max(self.steps[0].start_ns, self.behind_ns, *self._done_before)
 
     @property
     def mean_ns(self) -> float:
@@ -118,12 +133,25 @@ class RankSteps:
     """Rows of the tree's nodes that stand for one step each, the first is the one that was counted; none where the tree
     does not tell."""
 
+    recorded: Recorded | None = field(default=None, repr=False)
+    """The steps as the file's table has them; None where nobody recorded them."""
+
+    @property
+    def error_ns(self) -> float:
+        """Standard error of the mean. Neighbours are alike (a machine is busy for a while), so it is no less than what
+        rows of consecutive steps say; NaN where fewer than two steps were timed."""
+        if self.timed < 2:
+            return math.nan
+        of_rows = self.recorded.standard_error_ns if self.recorded is not None else math.inf
+        alone = self.deviation_ns / math.sqrt(self.timed)
+        return max(alone, of_rows) if math.isfinite(of_rows) else alone
+
     @property
     def interval_ns(self) -> tuple[float, float]:
         """In which the mean lies in 19 cases of 20; without end where fewer than two steps were timed."""
         if self.timed < 2:
             return (0.0, math.inf) if self.mean_ns else (0.0, 0.0)
-        half = INTERVAL * self.deviation_ns / math.sqrt(self.timed)
+        half = INTERVAL * self.error_ns
         return max(0.0, self.mean_ns - half), self.mean_ns + half
 
 

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.schema import EventKind as Kind
-from leadline.steps.completion import done_ns
+from leadline.steps.completion import LONG_AGO, behind_ns, done_ns
 from leadline.steps.holes import without_holes
 from leadline.steps.model import MODULE_CALLS, OPTIMIZER, PROFILER, REPETITION, WHOLE_TRACE, Found, Step
 from leadline.steps.names import is_optimizer_step, phase_of
 from leadline.steps.protocol import Events
+from leadline.steps.recorded import STEADY, WARM
 
 _NUMBER = re.compile(r"\d+")
 _SIMILAR = 0.9
@@ -26,8 +27,6 @@ _FEW = 4  # periods below which an operator that only one of them has says nothi
 _RARE_SHARE = 0.1  # of the operators' time
 _WHOLE = 0.9  # of a step's usual number of operators
 _UNSTEADY = 2.5  # longest over median
-WARM = 3.0  # times the median of the later steps: a step at the beginning that long warms up
-_STEADY = 3  # later steps that are needed to tell
 
 
 def find_steps(trace: Events) -> Found:
@@ -36,7 +35,8 @@ def find_steps(trace: Events) -> Found:
     steps = found.steps
     done = done_ns(trace.events, [step.start_ns for step in steps], [step.end_ns for step in steps])
     ended = tuple(replace(step, done_ns=int(at)) for step, at in zip(steps, done, strict=True))
-    return without_warm_up(without_holes(trace, replace(found, steps=ended)))
+    behind = behind_ns(trace.events, steps[0].start_ns) if found.found_by != WHOLE_TRACE else LONG_AGO
+    return without_warm_up(without_holes(trace, replace(found, steps=ended, behind_ns=behind)))
 
 
 def _marked(trace: Events) -> Found:
@@ -68,7 +68,7 @@ def without_warm_up(found: Found) -> Found:
     """Without the steps at the beginning that took much longer than those behind them: caches, workers, algorithms."""
     walls = found.walls_ns
     first = 0
-    while len(walls) - first - 1 >= _STEADY and first < len(walls) // 2:
+    while len(walls) - first - 1 >= STEADY and first < len(walls) // 2:
         if walls[first] < WARM * float(np.median(walls[first + 1 :])):
             break
         first += 1

@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from leadline.profiles import Profile
 from leadline.profiles.lineage import event_clocks
 from leadline.schema import EventKind
-from leadline.steps.completion import done_ns
+from leadline.steps.completion import behind_ns, done_ns
 from leadline.steps.model import BATCHES, OPTIMIZER, PROFILER, Found, NoSteps, RankSteps, Step, Steps, rank_steps
 from leadline.steps.of_events import without_warm_up
-from leadline.steps.of_tree import Counted, counted
+from leadline.steps.of_tree import Counted, counted, recorded_steps
 
-_COLUMNS = ("start_ns", "duration_ns", "kind", "correlation", "device")
 _TIMED = {"steps", "batches"}
 _TIMES = ("timed_by", "mean_ns", "deviation_ns", "median_ns", "min_ns", "max_ns", "timed", "warm_up", "walls_ns")
 _OF_ONE_JOB = 1.25
@@ -35,6 +34,7 @@ def steps_of(profile: Profile) -> Steps | NoSteps:
     """The steps of a profile."""
     in_window = {one.process: one for one in _in_window(profile)}
     in_tree = {one.process: one for one in counted(profile)}
+    recorded = recorded_steps(profile)
     found = []
     for process in sorted({*in_window, *in_tree}):
         rank = profile.processes[process].rank
@@ -46,7 +46,7 @@ def steps_of(profile: Profile) -> Steps | NoSteps:
             found.append(made)
         elif window is not None:
             marks = tuple(tree.marks.tolist()) if tree is not None else ()
-            found.append(replace(window, number=_same(window, tree), marks=marks))
+            found.append(replace(window, number=_same(window, tree), marks=marks, recorded=recorded.get(process)))
     if not found:
         return NoSteps(NOTHING_REPEATS)
     weight = {one.process: one.weight for one in in_tree.values()}
@@ -94,7 +94,7 @@ def _of_tree(one: Counted, rank: int) -> RankSteps:
         timed_by=one.timed_by if one.mean_ns else "",
         mean_ns=one.mean_ns,
         deviation_ns=one.deviation_ns,
-        median_ns=one.mean_ns,
+        median_ns=one.median_ns or one.mean_ns,
         min_ns=one.min_ns,
         max_ns=one.max_ns,
         timed=one.timed,
@@ -102,6 +102,7 @@ def _of_tree(one: Counted, rank: int) -> RankSteps:
         running_ns=one.running_ns,
         core_wait_ns=one.core_wait_ns,
         marks=tuple(one.marks.tolist()),
+        recorded=one.recorded,
     )
 
 
@@ -120,12 +121,13 @@ def _in_window(profile: Profile) -> Iterator[RankSteps]:
         mine = np.flatnonzero(owner == process)
         columns = {
             name: np.asarray(events[name])[mine]
-            for name in ("start_ns", "duration_ns", "kind", "correlation", "device")
+            for name in ("start_ns", "duration_ns", "kind", "correlation", "device", "stream")
         }
         done = done_ns(columns, start.tolist(), end.tolist())
         numbers = np.asarray(events["step"])[rows].tolist()
         whole = zip(numbers, start.tolist(), end.tolist(), done.tolist(), strict=True)
-        found = without_warm_up(Found(tuple(Step(*one) for one in whole), PROFILER))
+        behind = behind_ns(columns, int(start.min()))
+        found = without_warm_up(Found(tuple(Step(*one) for one in whole), PROFILER, behind_ns=behind))
         threads = np.asarray(events["thread"])[rows]
         yield rank_steps(
             found.walls_ns,
@@ -135,7 +137,7 @@ def _in_window(profile: Profile) -> Iterator[RankSteps]:
             rests_on=PROFILER,
             timed_by="trace window",
             warm_up=len(found.warm_up),
-            span_ns=(found.steps[0].start_ns, max(step.done_ns for step in found.steps)),
+            span_ns=(found.begin_ns, max(step.done_ns for step in found.steps)),
         )
 
 

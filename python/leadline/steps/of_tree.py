@@ -7,8 +7,8 @@ operator never is, unless nothing but launches of kernels is known.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from leadline.profiles import Profile, Tree
 from leadline.profiles.rollup import nearest
+from leadline.profiles.step_rows import rows_of
 from leadline.schema import FrameKind
 from leadline.steps.model import BATCHES, LAUNCHES, MODULE_CALLS, OPTIMIZER, PROGRAM_CALLS, STEP_CALLS
+from leadline.steps.recorded import Recorded, by_process
 
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -50,6 +52,8 @@ class Counted:
     weight: float = 0.0
     running_ns: float = -1.0
     core_wait_ns: float = -1.0
+    median_ns: float = 0.0
+    recorded: Recorded | None = None
 
 
 def without_first_calls(total: Rows, count: Rows, largest: Rows, accident: float = _ACCIDENT) -> Rows:
@@ -63,10 +67,15 @@ def without_first_calls(total: Rows, count: Rows, largest: Rows, accident: float
     return found
 
 
+def recorded_steps(profile: Profile) -> dict[int, Recorded]:
+    """What the file's table of steps says of each process."""
+    return by_process(rows_of(profile.tables), profile.tables["threads"]["process"].tolist())
+
+
 def counted(profile: Profile) -> Iterator[Counted]:
     """The steps of each process in which something repeats."""
     tree = profile.tree
-    seen = _Tree(tree, "import" in (profile.meta.get("available") or {}))
+    seen = _Tree(tree, "import" in (profile.meta.get("available") or {}), recorded_steps(profile))
     for process in profile.processes:
         one = seen.of_process(process.row, process.node.row)
         if one is not None:
@@ -76,8 +85,9 @@ def counted(profile: Profile) -> Iterator[Counted]:
 class _Tree:
     """The columns that all processes share."""
 
-    def __init__(self, tree: Tree, imported: bool) -> None:
+    def __init__(self, tree: Tree, imported: bool, recorded: Mapping[int, Recorded]) -> None:
         self.tree = tree
+        self.recorded = recorded
         self.imported = imported  # a trace without marks may begin and end anywhere
         kinds = tree.kinds
         self.process = nearest(tree.shape, kinds == int(FrameKind.PROCESS))
@@ -122,7 +132,7 @@ class _Tree:
             number, self._thread_of(int(marks[0])), steps, rests_on, self._beside(marks, loading, steps),
             weight=self._weight(process),
         )  # fmt: skip
-        return self._timed(one, spans, process)
+        return self._timed(one, spans, number, process)
 
     def _thread_of(self, row: int) -> int:
         return self.threads.get(int(self.thread[row]), -1)
@@ -236,8 +246,11 @@ class _Tree:
         marks = np.concatenate(([first], marks))
         return Counted(number, self._thread_of(first), steps, LAUNCHES, marks, weight=self._weight(process))
 
-    def _timed(self, one: Counted, spans: Rows, process: int) -> Counted:
+    def _timed(self, one: Counted, spans: Rows, number: int, process: int) -> Counted:
         """With the clock of what timed it: from border to border, else from batch to batch."""
+        recorded = self.recorded.get(number)
+        if recorded is not None and spans.size and recorded.count * 2 >= one.steps:
+            return self._by_record(one, recorded, spans)
         if spans.size and int(self.count[spans].sum()) * 2 >= one.steps:
             return self._by(one, spans, "steps", (int(self.count[spans].sum()) + 1) / one.steps)
         turns = self.rows("turn", process)
@@ -246,6 +259,25 @@ class _Tree:
             return one
         row = turns[np.argmin(np.abs(self.count[turns] - one.steps))]
         return self._by(one, np.array([row]), "batches", max(1, round(int(self.count[row]) / one.steps)))
+
+    def _by_record(self, one: Counted, recorded: Recorded, spans: Rows) -> Counted:
+        """Without warm-up, and without the slowest of the others where that was an accident."""
+        scale = (recorded.count + 1) / one.steps
+        out = [step["wall_ns"] for step in recorded.warm_up]
+        others = [step["wall_ns"] for step in recorded.rows.slowest if step not in recorded.warm_up]
+        total, number = recorded.sums["wall_ns"] - sum(out), recorded.count - len(out)
+        if number >= _ENOUGH and others and others[0] * (number - 1) > _ACCIDENT * (total - others[0]):
+            out.append(others[0])
+            total, number = total - others[0], number - 1
+        squares = float(self.calls.sum_squares[spans].sum()) - sum(float(wall) ** 2 for wall in out)
+        mean = total / number
+        spread = max(squares / number - mean * mean, 0.0) * number / (number - 1) if number > 1 else 0.0
+        return replace(
+            one, timed_by="steps", mean_ns=mean * scale, deviation_ns=float(np.sqrt(spread)) * scale,
+            min_ns=recorded.sums["wall_min_ns"], max_ns=recorded.sums["wall_max_ns"], timed=number, warm_up=len(out),
+            median_ns=recorded.quantile_ns(0.5) * scale, running_ns=_scaled(recorded.mean_of("running_ns"), scale),
+            core_wait_ns=_scaled(recorded.mean_of("core_wait_ns"), scale), recorded=recorded,
+        )  # fmt: skip
 
     def _mean(self, metric: str, rows: Rows) -> float:
         """Of what was measured in each step, without its largest where that was an accident; below 0: was not."""
@@ -272,3 +304,7 @@ class _Tree:
             running_ns=self._mean("step_running", rows) * scale,
             core_wait_ns=self._mean("step_core_wait", rows) * scale,
         )  # fmt: skip
+
+
+def _scaled(value: float, scale: float) -> float:
+    return value * scale if value >= 0 else value

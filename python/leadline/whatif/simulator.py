@@ -14,7 +14,7 @@ import numpy as np
 
 from leadline.whatif import reference
 from leadline.whatif.graph import Graph
-from leadline.whatif.kinds import GraphError, IntArray
+from leadline.whatif.kinds import GraphError, IntArray, TaskKind
 from leadline.whatif.program import Program, flatten
 
 Schedule = Literal["priority", "earliest"] | reference.Choose
@@ -26,7 +26,8 @@ class Result:
 
     `end_ns` includes waiting (a synchronisation ends when what it awaits has ended, a collective when all have come).
     `slack_ns`: how much later a task could start without a later end of the window. `per_step_ns` runs parallel to
-    `steps`: completion of the step's last task minus that of the step before; the sum is `makespan_ns`.
+    `steps`: completion of the step's last task minus that of the step before; the sum is `makespan_ns`, which begins
+    when the device had done what was launched before the window.
     """
 
     start_ns: IntArray
@@ -96,17 +97,28 @@ def _result(graph: Graph, program: Program, run: reference.Run) -> Result:
     start, end, slack = (np.full(count, -1, dtype=np.int64) for _ in range(3))
     start[program.ids], end[program.ids], slack[program.ids] = run.start_ns, run.end_ns, run.slack_ns
     steps = graph.info.steps or tuple(np.unique(graph.tasks["step"][program.ids]).tolist())
-    completed = step_completions(graph.tasks["step"][program.ids], run.end_ns, steps)
+    begun_ns = carried_over_ns(graph, program.ids, run.end_ns, steps)
+    completed = np.maximum(step_completions(graph.tasks["step"][program.ids], run.end_ns, steps), begun_ns)
     return Result(
         start_ns=start,
         end_ns=end,
         slack_ns=slack,
-        makespan_ns=int(completed[-1]) if completed.size else 0,
+        makespan_ns=int(completed[-1]) - begun_ns if completed.size else 0,
         steps=steps,
-        per_step_ns=np.diff(completed, prepend=0),
+        per_step_ns=np.diff(completed, prepend=begun_ns),
         _program=program,
         _run=run,
     )
+
+
+def carried_over_ns(graph: Graph, ids: IntArray, end_ns: IntArray, steps: tuple[int, ...]) -> int:
+    """When the device had done what was launched before the first step: of a device that is behind, the time that this
+    takes belongs to no step. 0 where there is no such work."""
+    if not steps:
+        return 0
+    kind, step, seen = (graph.tasks[name][ids] for name in ("kind", "step", "start_ns"))
+    carried = np.isin(kind, (int(TaskKind.GPU), int(TaskKind.COMM))) & (step < steps[0]) & (seen >= 0)
+    return int(end_ns[carried].max(initial=0))
 
 
 def step_completions(step: IntArray, end_ns: IntArray, steps: tuple[int, ...]) -> IntArray:

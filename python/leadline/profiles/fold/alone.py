@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from leadline.profiles.fold.join import one_table_of_frames, unified
 from leadline.profiles.fold.restore import stored_ranks
 from leadline.profiles.fold.state import Column, Fold, Ids, Rank, Sums
+from leadline.profiles.mains import main_threads
 from leadline.profiles.profile import Profile
 from leadline.profiles.tables import Array, Columns, Tables, empty_columns
 from leadline.schema import TABLES, MetricKind
@@ -76,6 +77,7 @@ def rank_profile(profile: Profile, number: int) -> Profile | None:
         "threads": _threads(tables, used, ranks[row], metrics),
         "processes": _with_facts(tables["processes"], main, ranks[row]),
         "metrics": metrics,
+        "main_threads": tables["main_threads"],
     }
     rest = {name: value for name, value in profile.meta.items() if name != "fold"}
     began_ns, ended_ns = ranks[row].start_ns, ranks[row].end_ns
@@ -113,9 +115,10 @@ def _threads(tables: Tables, used: NDArray[np.bool_], rank: Rank, metrics: Colum
     threads = {name: values.copy() for name, values in tables["threads"].items()}
     for name in ("operator_ns", "data_ns", "wall_ns", "cpu_ns"):
         threads[name][:] = 0
-    mains = np.where(used[threads["node"].astype(np.int64)], threads["tid"], 0)
-    if len(mains) and mains.max():
-        row = int(mains.argmax())  # a folded thread's number says how many of its kind were main threads
+    counts = main_threads(tables)
+    mains = [row for row in counts if used[int(threads["node"][row])]]
+    if mains:
+        row = max(mains, key=lambda one: (counts[one], -one))
         for name, column in (("wall_ns", "wall"), ("cpu_ns", "cpu"), ("data_ns", "time data loading")):
             threads[name][row] = rank.values.get(column, (0, 0))[0]
         inside = int(metrics["sum"][metrics["metric"] == int(MetricKind.TIME)].sum())
@@ -142,7 +145,12 @@ def _without_unused(tables: Tables, used: NDArray[np.bool_]) -> Tables:
     }
     for name, places in kept.items():
         columns[name] = {column: values[places] for column, values in tables[name].items()}
+    thread = np.full(tables.rows("threads") + 1, -1, np.int64)
+    thread[kept["threads"]] = np.arange(len(kept["threads"]))
+    mains = thread[tables["main_threads"]["thread"].astype(np.int64)] >= 0
+    columns["main_threads"] = {column: values[mains] for column, values in tables["main_threads"].items()}
     for name, column, place in (
+        ("main_threads", "thread", thread),
         ("metrics", "node", new),
         ("processes", "node", new),
         ("threads", "node", new),

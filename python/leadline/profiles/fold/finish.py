@@ -18,6 +18,7 @@ from leadline.profiles.fold.state import Column, DeviceKind, Fold, Ids, Rank, Sp
 from leadline.profiles.fold.wide import as_float, as_int64, as_pair, carried
 from leadline.profiles.meta import complete_meta
 from leadline.profiles.profile import Profile
+from leadline.profiles.step_rows import columns_of
 from leadline.profiles.tables import Array, StringBuilder, Tables, columns_from_rows, empty_columns
 from leadline.schema import FORMAT_VERSION, TABLES, LossKind
 
@@ -178,15 +179,12 @@ def _small_tables(
     fold: Fold, rows: _Rows, strings: StringBuilder, left_out: Sequence[str]
 ) -> dict[str, dict[str, Array]]:
     processes: list[dict[str, int]] = []
-    most_mains: dict[bytes, int] = {}
-    for (key, _), one in fold.threads.items():
-        most_mains[key] = max(most_mains.get(key, 0), one.mains)
     for key in rows.process:
         group = fold.groups[key]
         only = [rank.rank for rank in fold.ranks if rank.group == key]
         processes.append(
             {
-                "pid": most_mains.get(key, 0),  # none of the system's: the main thread is found by it (see _threads)
+                "pid": 0,  # none of the system's: several processes
                 "parent_pid": 0,
                 "rank": only[0] if len(only) == 1 else -1,
                 "local_rank": -1,
@@ -199,7 +197,7 @@ def _small_tables(
         )
     return {
         "processes": columns_from_rows("processes", processes),
-        "threads": columns_from_rows("threads", _threads(fold, rows, strings)),
+        **_threads(fold, rows, strings),
         "devices": columns_from_rows(
             "devices",
             (
@@ -218,16 +216,16 @@ def _small_tables(
     }
 
 
-def _threads(fold: Fold, rows: _Rows, strings: StringBuilder) -> list[dict[str, int]]:
-    """Threads have no number any more: theirs is how many of them were main threads."""
+def _threads(fold: Fold, rows: _Rows, strings: StringBuilder) -> dict[str, dict[str, Array]]:
+    """Threads have no number any more."""
     placed = sorted((rows.process[group], rows.node_of_thread(group, key), group, key) for group, key in fold.threads)
-    made = []
-    for process, node, group, key in placed:
+    made, mains = [], []
+    for row, (process, node, group, key) in enumerate(placed):
         one = fold.threads[group, key]
         made.append(
             {
                 "process": process,
-                "tid": one.mains,
+                "tid": 0,
                 "name": strings.add(key_parts(key)[1]),
                 "node": node,
                 "operator_ns": one.operator_ns,
@@ -236,7 +234,14 @@ def _threads(fold: Fold, rows: _Rows, strings: StringBuilder) -> list[dict[str, 
                 "cpu_ns": one.cpu_ns,
             }
         )
-    return made
+        if one.mains:
+            mains.append({"thread": row, "count": one.mains})
+    steps = {row: fold.threads[group, key].steps for row, (_, _, group, key) in enumerate(placed)}
+    return {
+        "threads": columns_from_rows("threads", made),
+        "main_threads": columns_from_rows("main_threads", mains),
+        **columns_of({row: one for row, one in steps.items() if one.spans}),
+    }
 
 
 def _losses(fold: Fold, rows: _Rows, strings: StringBuilder, left_out: Sequence[str]) -> list[dict[str, int]]:

@@ -30,6 +30,7 @@ from leadline.profiles.fold.state import (
 )
 from leadline.profiles.moments import OF_A_MOMENT
 from leadline.profiles.rollup import Shape
+from leadline.profiles.step_rows import together
 
 _NO_LEAST = np.iinfo(np.int64).max
 _NO_MOST = np.iinfo(np.int64).min
@@ -276,7 +277,9 @@ def both_groups(one: Group, other: Group) -> Group:
 
 def both_threads(one: ThreadSums, other: ThreadSums) -> ThreadSums:
     """Threads of both."""
-    return ThreadSums(*(a + b for a, b in zip(vars(one).values(), vars(other).values(), strict=True)))
+    names = ("mains", "operator_ns", "data_ns", "wall_ns", "cpu_ns")
+    sums = (getattr(one, name) + getattr(other, name) for name in names)
+    return ThreadSums(*sums, steps=together((one.steps, other.steps)))
 
 
 def joined_meta(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.profiles import step_rows
 from leadline.profiles.canonical import owners
 from leadline.profiles.codetables import code_of
 from leadline.profiles.fold.facts import rank_values
@@ -41,8 +42,10 @@ from leadline.profiles.fold.state import (
 )
 from leadline.profiles.fold.wide import MOST, bins, limbs_of_floats, squares_of, sums_of
 from leadline.profiles.lineage import record_of_rows
+from leadline.profiles.mains import main_threads
 from leadline.profiles.profile import Profile
 from leadline.profiles.rollup import Shape, subtree_sums
+from leadline.profiles.step_rows import StepRows
 from leadline.profiles.tables import Tables
 from leadline.profiles.tree import json_object
 from leadline.schema import MetricKind
@@ -306,16 +309,17 @@ def _threads(parts: Sequence[_Part]) -> tuple[dict[tuple[bytes, bytes], ThreadSu
     for part in parts:
         tables, groups = part.source.tables, part.group_of
         mains_of = {one.row for one in part.members if one.main}
-        pids = tables["processes"]["pid"].tolist()
+        first, steps = main_threads(tables), step_rows.rows_of(tables)
         rows = [dict(zip(tables["threads"], row, strict=True)) for row in _rows(tables, "threads")]
         best: dict[int, tuple[bool, int, ThreadSums]] = {}
-        for row in rows:
+        for number, row in enumerate(rows):
             process = row["process"]
             above = int(tables["nodes"]["parent"][row["node"]])
             if process not in groups or above != int(tables["processes"]["node"][process]):
                 continue
-            main = process in mains_of and row["tid"] == pids[process]
-            one = ThreadSums(int(main), row["operator_ns"], row["data_ns"], row["wall_ns"], row["cpu_ns"])
+            main = process in mains_of and number in first
+            times = (row[name] for name in ("operator_ns", "data_ns", "wall_ns", "cpu_ns"))
+            one = ThreadSums(int(main), *times, steps=steps.get(number, StepRows()))
             key = groups[process], part.source.keys[0][int(tables["nodes"]["frame"][row["node"]])]
             made[key] = one if key not in made else both_threads(made[key], one)
             found = main, row["wall_ns"], one

@@ -28,7 +28,9 @@ from leadline.profiles.fold.state import (
     ThreadSums,
 )
 from leadline.profiles.fold.wide import Limbs, from_pair, limbs_of_floats, sums_of
+from leadline.profiles.mains import main_threads
 from leadline.profiles.profile import Profile
+from leadline.profiles.step_rows import StepRows, rows_of
 from leadline.profiles.tables import Array, Tables
 from leadline.schema import LossKind
 
@@ -211,12 +213,14 @@ def _groups(tables: Tables, group_of: list[bytes]) -> dict[bytes, Group]:
 
 def _threads(tables: Tables, group_of: list[bytes], keys: list[bytes]) -> dict[tuple[bytes, bytes], ThreadSums]:
     frame = tables["nodes"]["frame"]
+    mains, steps = main_threads(tables), rows_of(tables)
     return {
         (group_of[row["process"]], keys[int(frame[row["node"]])]): ThreadSums(
-            row["tid"], row["operator_ns"], row["data_ns"], row["wall_ns"], row["cpu_ns"]
+            mains.get(number, 0), *(row[name] for name in ("operator_ns", "data_ns", "wall_ns", "cpu_ns")),
+            steps=steps.get(number, StepRows()),
         )
-        for row in named_rows(tables, "threads")
-    }
+        for number, row in enumerate(named_rows(tables, "threads"))
+    }  # fmt: skip
 
 
 def _devices(tables: Tables, group_of: list[bytes]) -> list[DeviceKind]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from leadline.profiles.codetables import CodeTables
 from leadline.profiles.fold.wide import Limbs
+from leadline.profiles.step_rows import StepRows
 
 Ids = NDArray[np.int64]
 
@@ -112,6 +113,7 @@ class ThreadSums:
     data_ns: int
     wall_ns: int
     cpu_ns: int
+    steps: StepRows = field(default_factory=StepRows)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from leadline._output import OutputError, check_kind, kind_of, write_text
 from leadline.analysis.memorysnapshot import Snapshot, SnapshotError, read_snapshot
-from leadline.profiles import ProfileFileError, Tree
+from leadline.profiles import Profile, ProfileFileError, Tree
 from leadline.profiles.merge import merge_profiles
 from leadline.profiles.reader import open_profile
 from leadline.profiles.writer import write_profile
@@ -102,11 +102,12 @@ def _write(page: Path, text: str, data: Path, facts: Mapping[str, Any]) -> None:
     write_text(data, written)
 
 
-def summarize(path: str | os.PathLike[str]) -> TrainingSummary:
-    """The summary of a profile and the side files of its job. Raises ProfileFileError and OSError."""
+def summarize(path: str | os.PathLike[str], profile: Profile | None = None) -> TrainingSummary:
+    """The summary of a profile (opened, where it is given) and the side files of its job. Raises ProfileFileError and
+    OSError."""
     path = Path(path)
     facts = read_facts(path.with_suffix(".json"))
-    profile = open_profile(str(path))
+    profile = profile or open_profile(str(path))
     others = list(_other_ranks(path, facts).values())
     return build_summary(profile, facts, others, path.name, _snapshot(path, profile.tree))
 

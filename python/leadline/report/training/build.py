@@ -20,9 +20,12 @@ from leadline.report.paths import PathWords
 from leadline.report.phrases import loss_text
 from leadline.report.provenance import losses
 from leadline.report.summary import best_findings, finding_text
+from leadline.report.training.counted import NONE, steps_row
 from leadline.report.training.memory import device_names, holders, largest_peaks
 from leadline.report.training.model import Change, Hot, Share, Steps, TrainingSummary
 from leadline.schema import EventKind, FrameKind
+from leadline.steps import Steps as FoundSteps
+from leadline.steps.of_profile import steps_of
 from leadline.work.operators import CLASSES, COMPILATION
 
 MOST_HOT = 15
@@ -87,8 +90,11 @@ def expected_ranks(facts: Mapping[str, Any], others: Sequence[Mapping[str, Any]]
 
 
 def _steps(profile: Profile, facts: Mapping[str, Any]) -> Steps:
-    times = sorted(int(value) for value in facts.get("step_ns", ()))
     count = int(facts.get("steps", 0))
+    if not count:
+        found = steps_of(profile)
+        return steps_row(found.main, found.mean_ns, profile.window.steps) if isinstance(found, FoundSteps) else NONE
+    times = sorted(int(value) for value in facts.get("step_ns", ()))
     return Steps(
         count=count,
         measured=measured_steps(facts),

@@ -9,6 +9,7 @@ from leadline.report.markup import code, escaped, table
 from leadline.report.training.efficiency import efficiency
 from leadline.report.training.memory import memory
 from leadline.report.training.model import Change, TrainingSummary
+from leadline.steps.of_profile import NOTHING_REPEATS
 from leadline.units import change, duration, number, share, size
 from leadline.work.operators import COMPILATION
 
@@ -24,7 +25,8 @@ def render(summary: TrainingSummary) -> str:
 def _run(summary: TrainingSummary) -> str:
     if not summary.started_at_ns:  # a trace of others, or a profile without its side file
         what = f"{escaped(', '.join(summary.hardware))}; {summary.schedule or 'no window'}"
-        return f"## Summary of {code(summary.profile)}\n\nRank {summary.rank} of {summary.world_size}; {what}."
+        rank = f"Rank {summary.rank} of {summary.world_size}; " if summary.world_size > 1 else ""
+        return f"## Summary of {code(summary.profile)}\n\n{rank}{what}."
     started = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(summary.started_at_ns / 1e9))
     ranks = f"rank {summary.rank} of {summary.world_size}" if summary.world_size > 1 else "one rank"
     lines = [
@@ -43,7 +45,7 @@ def _run(summary: TrainingSummary) -> str:
 def _steps(summary: TrainingSummary) -> str:
     steps = summary.steps
     if not steps.count:
-        return "### Steps\n\nThe loop told of no step."
+        return f"### Steps\n\nNo step is known: {NOTHING_REPEATS}."
     recorded = _ranges(steps.recorded) or "none: no window was opened"
     row = [
         f"{steps.count} ({steps.first} to {steps.last})",

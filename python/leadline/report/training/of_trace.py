@@ -2,47 +2,53 @@
 
 from __future__ import annotations
 
-import statistics
-from itertools import pairwise
-from pathlib import Path
-
-import numpy as np
-
 from leadline.analysis.tracework import DeviceWork, device_walls, device_work
-from leadline.report.training.build import MOST_HOT
-from leadline.report.training.model import Hot, Share, Steps, TrainingSummary
-from leadline.steps import Found
+from leadline.profiles import Profile
+from leadline.report.phrases import loss_text
+from leadline.report.provenance import losses
+from leadline.report.training.build import MOST_HOT, build_summary
+from leadline.report.training.counted import NONE, steps_row
+from leadline.report.training.model import Hot, Share, TrainingSummary
+from leadline.steps import RankSteps
+from leadline.steps import Steps as FoundSteps
+from leadline.steps.model import COUNTED
 from leadline.steps.of_events import find_steps
-from leadline.trace.kineto import read_kineto
-from leadline.trace.source import sources
-from leadline.trace.tables import Kind, Trace
+from leadline.steps.of_profile import steps_of
+from leadline.trace.profile_window import read_profile
+from leadline.trace.tables import Kind, Trace, TraceError
 from leadline.work.operators import CLASSES
 
 
-def summarize_trace(path: str | Path) -> list[TrainingSummary]:
-    """One summary per rank of a Kineto trace, an archive or a folder of them. Raises TraceError and OSError."""
-    return [_summary(read_kineto(source), source.name) for source in sources(path)]
+def summarize_profile(profile: Profile, name: str) -> list[TrainingSummary]:
+    """One summary per rank of an imported profile."""
+    try:
+        traces = read_profile(profile, name)
+    except TraceError:  # it holds no event
+        return [build_summary(profile, {}, (), name)]
+    steps = steps_of(profile)
+    by_rank = {one.rank: one for one in steps.ranks} if isinstance(steps, FoundSteps) else {}
+    return [_summary(profile, trace, by_rank.get(trace.rank), name) for trace in traces]
 
 
-def _summary(trace: Trace, name: str) -> TrainingSummary:
+def _summary(profile: Profile, trace: Trace, steps: RankSteps | None, name: str) -> TrainingSummary:
     found = find_steps(trace)
     work = device_work(trace)
     walls = device_walls(trace, found.steps, work) if work.event.size else {}
     names = {row: device.name or "device" for row, device in enumerate(trace.devices)}
     labels = {row: f"{names.get(row, 'device')} {_index(trace, row)}" for row in walls}
-    lost = () if trace.complete else ("the trace ends early",)
+    recorded = tuple(step.number for step in found.everything) if steps is not None else ()
     return TrainingSummary(
         program="",
-        profile=Path(name).name,
+        profile=name,
         host="",
         rank=trace.rank,
         world_size=trace.world_size,
         missing_ranks=(),
         absent_ranks=(),
         hardware=tuple(dict.fromkeys(names.values())) or ("no device",),
-        schedule=f"steps by {found.found_by}",
+        schedule=f"{COUNTED[steps.rests_on]} were counted" if steps is not None else "no step is known",
         started_at_ns=0,
-        steps=_steps(found),
+        steps=steps_row(steps, steps.mean_ns, recorded) if steps is not None else NONE,
         metric="gpu_time",
         walls=tuple((labels[row], wall) for row, wall in walls.items()),
         shares=tuple(_shares(trace, work)),
@@ -53,31 +59,12 @@ def _summary(trace: Trace, name: str) -> TrainingSummary:
         allocators=(),
         out_of_memory="",
         data_ns=0,
-        losses=(*trace.warnings, *((found.left_out,) if found.left_out else ()), *lost),
+        losses=(*(loss_text(loss) for loss in losses(profile)), *((found.left_out,) if found.left_out else ())),
     )
 
 
 def _index(trace: Trace, row: int) -> int:
     return trace.devices[row].index if row < len(trace.devices) else row
-
-
-def _steps(found: Found) -> Steps:
-    times = sorted(found.walls_ns)
-    numbers = tuple(step.number for step in found.steps)
-    return Steps(
-        measured=len(times),
-        count=len(times),
-        first=numbers[0],
-        last=numbers[-1],
-        recorded=numbers,
-        mean_ns=found.mean_ns,
-        median_ns=statistics.median(times),
-        p95_ns=float(np.percentile(times, 95)),
-        min_ns=times[0],
-        max_ns=times[-1],
-        std_ns=statistics.pstdev(times),
-        between_ns=sum(max(later.start_ns - earlier.end_ns, 0) for earlier, later in pairwise(found.steps)),
-    )
 
 
 def _shares(trace: Trace, work: DeviceWork) -> list[Share]:

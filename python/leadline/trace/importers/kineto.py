@@ -5,9 +5,11 @@ Their Python frames have the line at which a function is defined, not the one be
 
 from __future__ import annotations
 
+from leadline.profiles.merge import merge_profiles
 from leadline.profiles.profile import Profile
 from leadline.trace.importers.tree import profile_of
 from leadline.trace.kineto import read_kineto
+from leadline.trace.merged_ranks import programs
 from leadline.trace.source import Source
 
 NAME = "a Kineto trace of torch.profiler"
@@ -19,5 +21,6 @@ def recognises(head: bytes, source: Source) -> bool:
 
 
 def read(source: Source) -> Profile:
-    """The profile of one rank's trace. Raises TraceError."""
-    return profile_of(read_kineto(source, python=True), NAME)
+    """The profile of one rank's trace, or of the ranks that were merged into one file. Raises TraceError."""
+    found = [profile_of(one, NAME) for one in programs(read_kineto(source, python=True))]
+    return found[0] if len(found) == 1 else merge_profiles(found)

@@ -24,6 +24,7 @@ from leadline.profiles.tables import Tables
 from leadline.schema import FrameKind, LossKind, MetricKind
 from leadline.steps.names import is_loading, phase_of
 from leadline.steps.of_events import find_steps, main_thread
+from leadline.steps.recording import rows_of_events
 from leadline.trace.allocator import History
 from leadline.trace.importers import frames
 from leadline.trace.importers.device_work import book_device_work, book_idle, busy_facts, device_rows
@@ -94,6 +95,7 @@ class Import:
         passed_through = (spans.frame == NO_FRAME) & np.isin(trace.events["kind"][self.spans], _PASSED_THROUGH)
         shown[self.spans[passed_through]] = False
         del spans, passed_through
+        self._record_steps(threads)
         tables = builder.tables()
         columns = {
             **tables.columns,
@@ -287,6 +289,13 @@ class Import:
             columns["wall_ns"][made] = wall
             columns["cpu_ns"][made] = max(ran, 0)
         return columns
+
+    def _record_steps(self, threads: Mapping[int, int]) -> None:
+        if self.main in threads:
+            self.builder.main_thread(threads[self.main])
+            rows = rows_of_events(self.trace, self.steps, self.main, self.backward)
+            if rows.spans:
+                self.builder.steps(threads[self.main], rows)
 
     def _meta(self, end_ns: int) -> dict[str, Any]:
         trace = self.trace

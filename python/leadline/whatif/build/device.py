@@ -70,7 +70,9 @@ def lay_out(draft: Draft) -> list[Stream]:
     known = launch_row >= 0
     launch_ns = np.where(known, events["start_ns"][np.maximum(launch_row, 0)], begin - 1)
     in_window = known & (launch_ns >= begin) & (launch_ns < end)
-    carried = (launch_ns < begin) & (finish > begin) & (start < end)
+    # what was launched before keeps the device busy, however long after the window's last launch
+    last = max(end, int(finish[in_window].max(initial=end)))
+    carried = (launch_ns < begin) & (finish > begin) & (start < last)
     chosen = np.flatnonzero(in_window | carried)
     order = chosen[np.lexsort((launch_ns[chosen], start[chosen]))]
     rows, launch_row, launch_ns, known = rows[order], launch_row[order], launch_ns[order], known[order]
@@ -102,7 +104,7 @@ def lay_out(draft: Draft) -> list[Stream]:
         row=rows,
         tie=np.arange(rows.size, dtype=np.float64),
     )
-    draft.carried = ids[known & (launch_ns < begin)]
+    draft.carried = ids[(launch_ns < begin) & (known | _in_front(start, device, number, in_window))]
     if unlaunched:
         share = percent(duration[launcher < 0].sum() / max(int(duration.sum()), 1))
         draft.warnings.append(
@@ -121,6 +123,15 @@ def lay_out(draft: Draft) -> list[Stream]:
         stream.index(draft)
         streams.append(stream)
     return streams
+
+
+def _in_front(start: IntArray, device: IntArray, number: IntArray, in_window: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """What runs on its stream before the first work that the window launched there."""
+    front = np.zeros(start.size, np.bool_)
+    stream = device.astype(np.int64) << 32 | (number.astype(np.int64) & 0xFFFFFFFF)
+    for one in np.unique(stream[in_window]).tolist():
+        front |= (stream == one) & (start < int(start[in_window & (stream == one)].min()))
+    return front
 
 
 def _given_ns(draft: Draft, work: IntArray, launch_ns: IntArray, known: NDArray[np.bool_]) -> IntArray:

@@ -21,26 +21,32 @@ LONG_FACTOR = 2
 LEAST_DEPTH = 8
 LEAST_SHARE = 0.005  # of the window that launches must have waited
 ENOUGH = 4  # launches that waited
+STEADY = 0.02  # of the work found outstanding, where every launch waits
+SOON = 0.3  # of a launch: after the end of some work, where that made room for it
 SPREAD = 0.15  # of the work found outstanding, between the tenth and the ninetieth of the launches that waited
 USUAL_DEPTH = 1024  # of CUDA's queues; a longer one that the trace shows is taken instead
 
 
 def limit(draft: Draft, streams: Sequence[Stream]) -> None:
     """Find the depth of the queue of each device and enter its waits."""
+    carried = np.zeros(len(draft), np.bool_)
+    carried[draft.carried] = True
     for device in sorted({stream.device for stream in streams}):
         ids = np.concatenate([stream.ids for stream in streams if stream.device == device])
-        ids = ids[draft["parent"][ids] >= 0]
-        if ids.size > LEAST_DEPTH:
-            _limit(draft, ids)
+        launched = draft["parent"][ids] >= 0
+        if int(launched.sum()) > LEAST_DEPTH:
+            _limit(draft, ids[launched], ids[carried[ids] & ~launched])
 
 
-def _limit(draft: Draft, ids: IntArray) -> None:
+def _limit(draft: Draft, ids: IntArray, carried: IntArray) -> None:
+    """`carried`: what was given to the device before the window, and takes room until it has run."""
     calls = draft["parent"][ids].astype(np.int64)
     order = np.lexsort((ids, draft["start_ns"][calls]))
     ids, calls = ids[order], calls[order]
+    carried = carried[np.argsort(draft["start_ns"][carried], kind="stable")]
     begin, finish = draft["start_ns"][calls], draft["start_ns"][calls] + draft["duration_ns"][calls]
-    ended = np.sort(draft["end_ns"][ids])
-    issued = np.arange(ids.size)
+    ended = np.sort(draft["end_ns"][np.concatenate((carried, ids))])
+    issued = carried.size + np.arange(ids.size)
     before = issued - np.searchsorted(ended, begin, side="right")
     after = issued + 1 - np.searchsorted(ended, finish, side="right")
     length = finish - begin
@@ -48,13 +54,32 @@ def _limit(draft: Draft, ids: IntArray) -> None:
     # the median of calls that mostly waited is no usual time: a fifth of all is
     short = np.minimum(usual, _quick(draft["name"][calls].astype(np.int64), length))
     long = length > np.maximum(LONG_FACTOR * short, short + LONG_NS)
+    if _always_full(before, after, begin, finish, ended):
+        short, long = np.zeros_like(length), np.ones_like(long)
     depth = _depth(before, after, long)
     waited = int(np.maximum(length - short, 0)[long].sum())
+    everything = np.concatenate((carried, ids))
+    calls = np.concatenate((np.full(carried.size, -1, np.int64), calls))
     if depth and waited > LEAST_SHARE * (draft.window_ns[1] - draft.window_ns[0]):
         draft.facts["queue_depth"] = depth
-        _wait_for_room(draft, ids, calls, depth, short)
-    elif ids.size > USUAL_DEPTH:
-        _wait_for_room(draft, ids, calls, max(USUAL_DEPTH, int(before.max(initial=0)) + 1), None)
+        _wait_for_room(draft, everything, calls, depth, waits_found=True)
+    elif everything.size > USUAL_DEPTH:
+        _wait_for_room(draft, everything, calls, max(USUAL_DEPTH, int(before.max(initial=0)) + 1), waits_found=False)
+
+
+def _always_full(before: IntArray, after: IntArray, begin: IntArray, finish: IntArray, ended: IntArray) -> bool:
+    """Whether every launch waited, so that none has a usual time: all find the same work outstanding, and each returns
+    soon after some work has ended."""
+    if before.size < 4 * ENOUGH or int(before.min()) < LEAST_DEPTH - 1:
+        return False
+    low, high = np.quantile(after, (0.1, 0.9))
+    if high - low > max(2.0, STEADY * float(np.median(after))):
+        return False
+    last = np.searchsorted(ended, finish, side="right") - 1
+    room = ended[np.maximum(last, 0)]
+    waited = (last >= 0) & (room > begin)
+    lag = np.where(waited, finish - room, finish - begin)
+    return bool(float(waited.mean()) > 0.5 and np.median(lag) < SOON * np.median(finish - begin))
 
 
 def _quick(name: IntArray, length: IntArray) -> IntArray:
@@ -79,15 +104,17 @@ def _depth(before: IntArray, after: IntArray, long: np.ndarray) -> int:
     return depth if float((before > depth + 1).mean()) < 0.01 else 0
 
 
-def _wait_for_room(draft: Draft, ids: IntArray, calls: IntArray, depth: int, short: IntArray | None) -> None:
-    """Each launch waits for the work `depth` launches before it. `short`: own time of each call, where waits were
-    found; without it the edges only hold back what runs further ahead than it did."""
+def _wait_for_room(draft: Draft, ids: IntArray, calls: IntArray, depth: int, *, waits_found: bool) -> None:
+    """Each launch waits for the work `depth` launches before it (call -1: launched before the window). Where no waits
+    were found the edges only hold back what runs further ahead than it did."""
     ahead, waiting, call = ids[:-depth], ids[depth:], calls[depth:]
+    seen = call >= 0
+    ahead, waiting, call = ahead[seen], waiting[seen], call[seen]
     room = draft["end_ns"][ahead]
     finish = draft["start_ns"][call] + draft["duration_ns"][call]
     possible = room <= finish + TOLERANCE_NS
     early = room + TOLERANCE_NS
-    if short is not None:
+    if waits_found:
         waited = possible & (room > draft["start_ns"][call])
         begin = np.where(waited, np.clip(room, draft["start_ns"][call], finish), draft["start_ns"][call])
         draft["start_ns"][call[waited]] = begin[waited]
