@@ -11,7 +11,7 @@ from leadline.trace.tables import Kind, TraceError
 from leadline.whatif import EdgeType, Graph, Phase, TaskKind, simulate
 from leadline.whatif.build.build import Window
 from leadline.whatif.build.build import build as build_graph
-from leadline.whatif.gpus import technique
+from leadline.whatif.draws import technique
 from leadline.whatif.predict import predict
 from leadline.whatif.scenarios.loader import loads_of, worker_batch_ns, worker_count
 

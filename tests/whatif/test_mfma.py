@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from leadline.whatif.gpus import find_gpu
-from leadline.whatif.mfma import architecture_of, best, instructions, of_kernel
+from leadline.hardware.gpus import find_gpu
+from leadline.hardware.mfma import architecture_of, best, instructions, of_kernel
 
 TENSILE = "Cijk_Ailk_Bljk_{types}_MT128x128x32_{shape}_SN_1LDSB0_APM1"
 

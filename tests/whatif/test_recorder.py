@@ -6,7 +6,7 @@ import pytest
 
 from leadline.whatif import Graph, TaskKind, simulate
 from leadline.whatif.builder import GraphBuilder
-from leadline.whatif.gpus import technique
+from leadline.whatif.draws import technique
 from leadline.whatif.kinds import LaneKind
 from leadline.whatif.structure import RECORDER, Structure
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from leadline.hardware.gpus import find_gpu
 from leadline.trace.links import links_of
-from leadline.whatif.gpus import Draw, find_gpu
+from leadline.whatif.draws import Draw
 from leadline.whatif.tables import DeviceInfo
 from leadline.whatif.topology import network_of_topology
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.whatif.gpus import find_gpu, known_gpus, technique
-from leadline.whatif.kernels import precision_of
+from leadline.hardware.gpus import find_gpu, known_gpus
+from leadline.hardware.precision import precision_of
+from leadline.hardware.roofline import convolution_output, convolution_work, roofline_ns, work_of
+from leadline.whatif.draws import technique
 from leadline.whatif.layerwork import bytes_of
-from leadline.whatif.roofline import convolution_output, convolution_work, roofline_ns, work_of
 from leadline.whatif.units import Unit, UnitError, parse
 from leadline.work.kernels import KernelClass, classify
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline._output import write_text
-from leadline.whatif.gpus import find_gpu
+from leadline.hardware.gpus import find_gpu
 
 VARIABLE = "LEADLINE_RATES"
 """Environment: another file for measured rates."""

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from leadline.whatif.roofline import convolution_output, convolution_work, work_of
+from leadline.hardware.roofline import convolution_output, convolution_work, work_of
 
 Shape = Sequence[int]
 Bounds = tuple[float, float]

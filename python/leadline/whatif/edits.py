@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.whatif.collectives import Collective, kind_of
-from leadline.whatif.gpus import Draw
+from leadline.whatif.draws import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import EdgeType, IntArray, LaneKind, Phase, Selection, TaskKind
 from leadline.whatif.layerwork import in_lane_order

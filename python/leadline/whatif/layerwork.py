@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from leadline.hardware.precision import ELEMENT_BYTES
 from leadline.whatif.graph import Graph
-from leadline.whatif.kernels import ELEMENT_BYTES
 from leadline.whatif.kinds import IntArray, Phase, Selection, TaskKind
 
 Part = tuple[int, int]

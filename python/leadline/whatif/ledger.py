@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leadline.whatif.draws import Draw
 from leadline.whatif.edits import transfer_ns
-from leadline.whatif.gpus import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelTable
 from leadline.whatif.kinds import PHASE_NAMES, EdgeType, IntArray, LaneKind, Phase, TaskKind

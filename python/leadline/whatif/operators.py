@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from leadline.hardware.roofline import Work, convolution_output, convolution_work, work_of
 from leadline.whatif.graph import Graph
 from leadline.whatif.reading import shapes_in
-from leadline.whatif.roofline import Work, convolution_output, convolution_work, work_of
 
 _NUMBERS = re.compile(r"-?\d+")
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from leadline.units import change, duration, percent
 from leadline.whatif.coverage import coverage
-from leadline.whatif.gpus import Draw
+from leadline.whatif.draws import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import GraphError
 from leadline.whatif.ledger import Row, ledger

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leadline.whatif.draws import Draw, technique
 from leadline.whatif.edits import transfer_ns
-from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import EdgeType, GraphError, TaskKind
 from leadline.whatif.pages import PAGES, without_new_pages

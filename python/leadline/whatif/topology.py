@@ -11,8 +11,9 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
+from leadline.hardware.gpus import Gpu
 from leadline.whatif.collectives import Network
-from leadline.whatif.gpus import Draw, Gpu, Range
+from leadline.whatif.draws import Draw, Range
 from leadline.whatif.tables import DeviceInfo
 
 MACHINE = 8

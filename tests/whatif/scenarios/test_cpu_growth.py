@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leadline.whatif.callcost import call_cost
-from leadline.whatif.gpus import Draw
+from leadline.whatif.draws import Draw
 from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.scenarios.cpu_growth import growth
 from leadline.whatif.selftime import SelfTimes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leadline.whatif.builder import GraphBuilder
-from leadline.whatif.gpus import technique
+from leadline.whatif.draws import technique
 from leadline.whatif.kinds import LaneKind, Phase, TaskKind
 from leadline.whatif.predict import Prediction
 from leadline.whatif.selftime import SelfTimes

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from leadline.whatif.collectives import Collective, Network, collective_ns, ring_ns, tree_ns
-from leadline.whatif.gpus import technique
+from leadline.whatif.draws import technique
 from leadline.whatif.kinds import LaneKind, Phase, TaskKind
 
 US = 1000

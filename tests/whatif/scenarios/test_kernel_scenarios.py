@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from leadline.whatif.gpus import Draw, known_gpus, technique
+from leadline.hardware.gpus import known_gpus
+from leadline.whatif.draws import Draw, technique
 from leadline.whatif.kinds import Phase, Selection
 from leadline.whatif.scenarios.optimizers import algorithm_of
 from leadline.whatif.tables import HIDDEN

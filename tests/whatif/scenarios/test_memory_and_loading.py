@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from leadline.whatif.gpus import technique
+from leadline.whatif.draws import technique
 from leadline.whatif.kinds import Phase, TaskKind
 from leadline.whatif.scenarios.loader import queue_pace_ns
 

@@ -11,25 +11,13 @@ from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule
 from leadline.analysis.rules.habits import habits
 from leadline.analysis.rules.hot_kernels import hot_kernels
 from leadline.analysis.rules.words import kernel
+from leadline.hardware.mfma import Mfma, architecture_of, best, of_kernel
+from leadline.hardware.precision import FULL_PRECISION_PRODUCT, HAS_MFMA, WITHOUT_MFMA
 from leadline.profiles.makers import is_amd
 from leadline.schema import FrameKind
 from leadline.units import abbreviated, percent
-from leadline.whatif.mfma import Mfma, architecture_of, best, of_kernel
 
 _PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::linear")
-
-_FULL_PRECISION = r"(^|[_:])(simt_)?sgemm|gemm_f32f32_f32f32_f32|^Cijk_[A-Za-z_]*_S_?B_"
-"""cuBLAS, CUTLASS and Tensile (rocBLAS, hipBLASLt) say the types in their kernels' names; TF32 is `tf32` or `s1688`."""
-_WITHOUT_MFMA = (
-    r"^Cijk_(?!.*_MI\d)"
-    r"|\bck::kernel_\w*(gemm|conv)\w*_dl(_|\b)|\bck::\w*Gridwise\w*(Gemm|Conv)\w*Dl(_|\b|Multiple)"
-    r"|^gridwise_convolution_\w*gemm(?!.*xdlops)|^igemm_v4r1_\w*dynamic|^naive_conv_"
-)
-"""Tensile also says which matrix instruction a kernel uses (`MI16x16x16x1`); none where it has none. Composable Kernel
-has kernels of dot products (`dl`) beside those of matrix units (`xdl`, `wmma`), and so has MIOpen (`xdlops`), with
-naive ones for what it has nothing better for. Its Winograd kernels (`miopenSp3`) need fewer products: left alone."""
-_HAS_MFMA = re.compile(r"Instinct MI[1-9]\d\d|\bgfx9(08|0a|4\d|50)")
-
 
 _CAPABILITY = re.compile(r"\d+\.\d+")
 _REMEDIES = {
@@ -112,7 +100,7 @@ class MatmulShape(Rule):
 
     def _precision(self, case: Case, values: Values) -> list[Finding]:
         """Kernels that multiply 32-bit numbers without tensor cores."""
-        plain = case.matching(FrameKind.KERNEL, _FULL_PRECISION) & case.loop.inside
+        plain = case.matching(FrameKind.KERNEL, FULL_PRECISION_PRODUCT) & case.loop.inside
         generation = _generation(case)
         if generation == "none":
             return []
@@ -141,11 +129,9 @@ class MatmulShape(Rule):
 
     def _without_mfma(self, case: Case, values: Values) -> list[Finding]:
         """Kernels of AMD's libraries that leave the matrix units alone, as where no tuned one fits size or type."""
-        if not any(
-            _HAS_MFMA.search(f"{one.name} {one.detail.get('architecture', '')}") for one in case.profile.devices
-        ):
+        if not any(HAS_MFMA.search(f"{one.name} {one.detail.get('architecture', '')}") for one in case.profile.devices):
             return []
-        plain = case.matching(FrameKind.KERNEL, _WITHOUT_MFMA) & case.loop.inside
+        plain = case.matching(FrameKind.KERNEL, WITHOUT_MFMA) & case.loop.inside
         made = []
         for group in case.by_line(plain, case.gpu_time):
             share = group.value / max(case.cost_of_all, 1)
@@ -215,7 +201,7 @@ class MatmulShape(Rule):
         rows = rows[np.argsort(-case.cost_with_all_below[rows], kind="stable")][:200]
         shapes = {row: case.tree.node(row).detail.get("shapes") for row in rows.tolist()}
         if not any(shapes.values()):
-            if case.matching(FrameKind.KERNEL, f"{_FULL_PRECISION}|{_WITHOUT_MFMA}").any():
+            if case.matching(FrameKind.KERNEL, f"{FULL_PRECISION_PRODUCT}|{WITHOUT_MFMA}").any():
                 return []  # that much could be told
             raise CannotTell("shapes were not recorded (leadline run --shapes)")
         made = self._few_rows(case, shapes, values)

@@ -8,9 +8,9 @@ from leadline.analysis.case import Group
 from leadline.analysis.flops import FlopColumns, flop_columns
 from leadline.analysis.hardware import Hardware, hardware_of
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.hardware.gpus import Gpu, find_gpu
 from leadline.schema import FrameKind
 from leadline.units import duration, percent
-from leadline.whatif.gpus import Gpu, find_gpu
 
 _GRID = (
     "Too few blocks for the device: give each block less work (smaller tiles, split-K), use larger batches, or run "

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from leadline.whatif.draws import Draw, technique
 from leadline.whatif.edits import launch_latency_ns, launcher_of, main_lane
-from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.layerwork import Layer, Part, kept_bytes, layers

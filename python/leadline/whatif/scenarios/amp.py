@@ -11,8 +11,8 @@ import re
 import numpy as np
 
 from leadline.units import duration, percent
+from leadline.whatif.draws import Draw, technique
 from leadline.whatif.edits import cost_per_kernel_ns
-from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelTable
 from leadline.whatif.kinds import Phase, Selection, TaskKind

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from leadline.hardware.gpus import Gpu, find_gpu
 from leadline.profiles.makers import in_amds_words
-from leadline.whatif.gpus import Draw, Gpu, find_gpu
+from leadline.whatif.draws import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.simulator import Schedule
 from leadline.whatif.units import Unit, UnitError, parse

@@ -7,7 +7,7 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.whatif.gpus import Draw, Range, technique
+from leadline.whatif.draws import Draw, Range, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelTable
 from leadline.whatif.kinds import Phase, Selection, TaskKind

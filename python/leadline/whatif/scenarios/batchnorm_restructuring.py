@@ -11,8 +11,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.whatif.draws import Draw, technique
 from leadline.whatif.edits import calls_of
-from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelTable
 from leadline.whatif.kinds import Phase, Selection, TaskKind

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from leadline.units import size
 from leadline.whatif.collectives import Collective, Network, ring_ns
+from leadline.whatif.draws import Draw
 from leadline.whatif.edits import optimizer_starts
-from leadline.whatif.gpus import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import LaneKind, Phase, TaskKind
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count, gpu_of

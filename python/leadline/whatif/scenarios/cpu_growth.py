@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.whatif.callcost import call_cost, inner_calls, moves_nothing
+from leadline.whatif.draws import Draw, Range
 from leadline.whatif.elementwise import cpu_nanoseconds_per_byte
-from leadline.whatif.gpus import Draw, Range
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.model import ACCUMULATE

@@ -13,7 +13,7 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.whatif.gpus import Draw, technique
+from leadline.whatif.draws import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import Selection, TaskKind
 from leadline.whatif.layerwork import worker_kinds

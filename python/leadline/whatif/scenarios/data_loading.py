@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from leadline.units import duration, percent
-from leadline.whatif.gpus import Draw, technique
+from leadline.whatif.draws import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import Selection
 from leadline.whatif.scenarios.base import (

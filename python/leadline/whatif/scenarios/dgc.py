@@ -10,9 +10,9 @@ import numpy as np
 
 from leadline.units import percent
 from leadline.whatif.collectives import Collective
+from leadline.whatif.draws import Draw, technique
 from leadline.whatif.edits import WAITING, launch_latency_ns, operation_of, scale_transfers
 from leadline.whatif.elementwise import nanoseconds_per_byte
-from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import EdgeType, LaneKind, Phase, Selection, TaskKind
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count

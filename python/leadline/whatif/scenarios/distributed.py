@@ -14,8 +14,8 @@ import numpy as np
 
 from leadline.units import size
 from leadline.whatif.collectives import Collective, Network, collective_ns
+from leadline.whatif.draws import Draw, technique
 from leadline.whatif.edits import WAITING, operation_of, optimizer_starts, scale_transfers, transfer_ns
-from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.groups import group_of, grows_with_workers
 from leadline.whatif.kinds import LaneKind, Phase, Selection, TaskKind

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from leadline.whatif.draws import Draw
 from leadline.whatif.edits import WAITING, scale_transfers
-from leadline.whatif.gpus import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelTable, is_device_copy
 from leadline.whatif.kinds import EdgeType, Selection, TaskKind

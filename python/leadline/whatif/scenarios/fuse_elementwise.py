@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from leadline.whatif.draws import Draw, technique
 from leadline.whatif.edits import calls_of, stream_runs
-from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelTable
 from leadline.whatif.kinds import Phase, Selection

@@ -19,9 +19,9 @@ import re
 import numpy as np
 
 from leadline.units import percent
+from leadline.whatif.draws import Draw, Range, technique
 from leadline.whatif.edits import launch_latency_ns, main_lane, on_lane, step_parts
 from leadline.whatif.elementwise import changing_ns, first_operand_bytes, in_place_nanoseconds_per_byte
-from leadline.whatif.gpus import Draw, Range, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.model import ACCUMULATE, work_ns

@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from leadline.whatif.draws import Draw, technique
 from leadline.whatif.edits import launch_cost_ns, launch_latency_ns, launcher_of
-from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelTable
 from leadline.whatif.kinds import Phase, Selection, TaskKind

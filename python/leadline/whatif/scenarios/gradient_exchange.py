@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.whatif.collectives import Network
-from leadline.whatif.gpus import Draw, technique
+from leadline.whatif.draws import Draw, technique
 from leadline.whatif.graph import EDGE_COLUMNS, TASK_COLUMNS, Graph
 from leadline.whatif.kinds import IntArray, Phase, Selection, TaskKind
 from leadline.whatif.layerwork import in_lane_order, steps_of, worker_kinds

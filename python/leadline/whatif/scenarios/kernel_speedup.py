@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from leadline.units import percent
-from leadline.whatif.gpus import Draw
+from leadline.whatif.draws import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelTable
 from leadline.whatif.kinds import Selection, TaskKind

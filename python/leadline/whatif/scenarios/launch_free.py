@@ -10,8 +10,8 @@ import re
 import numpy as np
 
 from leadline.units import percent
+from leadline.whatif.draws import Draw, technique
 from leadline.whatif.edits import launch_latency_ns
-from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelTable, is_device_copy
 from leadline.whatif.kinds import EdgeType, IntArray, Phase, Selection, TaskKind

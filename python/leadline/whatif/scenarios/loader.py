@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.whatif.gpus import Draw, technique
+from leadline.whatif.draws import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.selftime import PYTHON

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.hardware.gpus import Gpu, known_gpus
+from leadline.hardware.precision import PRECISION_BYTES
+from leadline.hardware.roofline import Work, roofline_ns
 from leadline.units import percent
-from leadline.whatif.gpus import Draw, Gpu, Range, known_gpus, technique
+from leadline.whatif.draws import Draw, Range, kept_of, technique
 from leadline.whatif.graph import Graph
-from leadline.whatif.kernels import PRECISION_BYTES, KernelTable
+from leadline.whatif.kernels import KernelTable
 from leadline.whatif.kinds import IntArray, Selection
 from leadline.whatif.operators import work_of_operator
-from leadline.whatif.roofline import Work, roofline_ns
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ def scale_compute(
     No operator with known shapes becomes faster than its roofline bound in the target precision.
     """
     usual = technique("matmul_low_precision", larger_is_faster=True)
-    kept = (gpu.low_precision_kept or usual if gpu is not None else usual).at(draw)
+    kept = (kept_of(gpu) or usual if gpu is not None else usual).at(draw)
     work = {at: work_of_operator(graph, at) for at in set(table.shaped[tasks.ids].tolist()) if at >= 0}
     fast_default = gpu is not None and gpu.peak_flops("tf32") is not None and not draw.hopeful("unknown precision")
     chosen: list[int] = []
@@ -83,7 +85,7 @@ def _sentences(
         which = f"{named} is" if named else "the trace names no GPU, so it is"
         warnings.append(
             f"{which} not in the factor files: the range reaches from no gain at all to the largest ratio of peak "
-            "rates of any known GPU; add its rates to whatif/factors to narrow it"
+            "rates of any known GPU; add its rates to hardware/tables to narrow it"
         )
     if unknown:
         warnings.append(f"the precision of {unknown} matrix kernels is unknown from their names and is guessed")

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.units import percent
+from leadline.whatif.draws import Draw, technique
 from leadline.whatif.edits import (
     calls_of,
     launch_cost_ns,
@@ -31,7 +32,6 @@ from leadline.whatif.edits import (
     on_lane,
     step_parts,
 )
-from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import IntArray, Phase, Selection, TaskKind
 from leadline.whatif.layerwork import worker_kinds

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from leadline.whatif.gpus import Draw
+from leadline.whatif.draws import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import IntArray, TaskKind
 from leadline.whatif.scenarios.base import Applied, Scenario, Values, count

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.units import size as size_text
-from leadline.whatif.gpus import Draw, technique
+from leadline.whatif.draws import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import LaneKind, Phase, Selection
 from leadline.whatif.layerwork import layers, steps_of, worker_kinds

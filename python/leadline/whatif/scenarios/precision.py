@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from leadline.whatif.gpus import Draw
+from leadline.hardware.precision import PRECISION_BYTES
+from leadline.whatif.draws import Draw
 from leadline.whatif.graph import Graph
-from leadline.whatif.kernels import PRECISION_BYTES, KernelTable
+from leadline.whatif.kernels import KernelTable
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count, gpu_of
 from leadline.whatif.scenarios.lower_precision import scale_compute
 from leadline.whatif.units import Unit

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from leadline.whatif.gpus import Draw
+from leadline.whatif.draws import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import EdgeType, Selection, TaskKind
 from leadline.whatif.layerwork import steps_of

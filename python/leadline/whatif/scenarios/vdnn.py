@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.units import percent
+from leadline.whatif.draws import Draw, technique
 from leadline.whatif.edits import previous_on_lane
-from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import IntArray, LaneKind, Phase, TaskKind
 from leadline.whatif.layerwork import Layer, Part, input_bytes, layers

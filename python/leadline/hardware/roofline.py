@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leadline.whatif.gpus import Gpu
-from leadline.whatif.kernels import PRECISION_BYTES
+from leadline.hardware.gpus import Gpu
+from leadline.hardware.precision import PRECISION_BYTES
 
 
 @dataclass(frozen=True)

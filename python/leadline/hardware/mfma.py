@@ -1,4 +1,4 @@
-"""Matrix instructions (MFMA) of AMD's devices: what rate each shape reaches, from `factors/mfma.json`, and which one a
+"""Matrix instructions (MFMA) of AMD's devices: what rate each shape reaches, from `tables/mfma.json`, and which one a
 kernel of Tensile (rocBLAS, hipBLASLt) or MIOpen uses, which its name says."""
 
 from __future__ import annotations
@@ -80,6 +80,6 @@ def of_kernel(architecture: str, kernel: str) -> Mfma | None:
 
 @lru_cache(maxsize=1)
 def _table() -> Mapping[str, tuple[Mfma, ...]]:
-    text = resources.files(__package__).joinpath("factors").joinpath("mfma.json").read_text(encoding="utf-8")
+    text = resources.files(__package__).joinpath("tables").joinpath("mfma.json").read_text(encoding="utf-8")
     chips = json.loads(text)["chips"]
     return {chip["architecture"]: tuple(Mfma(*row) for row in chip["instructions"]) for chip in chips}
