@@ -53,18 +53,9 @@ def test_operators():
         "name": "aten::linear",
         "count": 4,
         "time_ns": time,
-        "cpu_time_ns": time,
         "gpu_time_ns": 0,
         "alloc_bytes": 0,
     }
-
-
-def test_wall_time_can_still_be_read_by_its_former_name():
-    report = report_of(training())
-    assert report["totals"]["cpu_time"] == report["totals"]["time"]
-    assert {path["values"]["cpu_time"] for path in report["paths"]} == {2_600_000, 1_600_000, 500_000, 300_000}
-    for table in ("operators", "modules", "phases"):
-        assert all(row["cpu_time_ns"] == row["time_ns"] for row in report[table])
 
 
 def test_paths_carry_every_frame():

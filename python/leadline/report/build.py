@@ -23,8 +23,9 @@ from leadline.report.paths import PathWords
 from leadline.report.programs import compiled_programs
 from leadline.report.ranks import ranks_of, with_spreads
 from leadline.report.start import start_of
+from leadline.report.steps import shown_steps
 from leadline.report.timeline import wait_sentences
-from leadline.report.timesplit import time_splits
+from leadline.report.timesplit import threads_left_out, time_splits
 from leadline.schema import MetricInfo
 from leadline.verdict.judge import quietly
 
@@ -78,6 +79,8 @@ def build_report(
         focus=focus,
         totals={str(info.kind): _total(tree, info, kept) for info in tree.measured},
         splits=time_splits(analysis, words),
+        splits_hidden=threads_left_out(analysis),
+        steps=shown_steps(profile) if focus is None else None,
         paths=with_spreads(profile, [words.path(entry) for entry in paths.entries], path_metric),
         paths_hidden=paths.of - len(paths.entries),
         functions=tuple(words.function(row) for row in by_function[:top]),

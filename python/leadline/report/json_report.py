@@ -11,6 +11,7 @@ from typing import Any
 
 from leadline.analysis.findings import as_object
 from leadline.report.model import CompiledProgram, CounterLine, Distribution, HotPath, Report, TimeSplit, WaitingLine
+from leadline.report.steps import as_json
 from leadline.verdict.model import as_object as verdict_object
 
 FORMAT_VERSION = 1
@@ -51,6 +52,7 @@ def report_object(report: Report) -> dict[str, Any]:
         "cost": vars(report.cost),
         "hidden": {
             "paths": report.paths_hidden,
+            "threads": report.splits_hidden[0],
             "functions": report.functions_hidden,
             "waiting": report.waiting_hidden,
             "operators": report.operators_hidden,
@@ -62,24 +64,13 @@ def report_object(report: Report) -> dict[str, Any]:
         "ranks": _ranks(report),
         "verdict": verdict_object(report.verdict) if report.verdict else None,
         "start": asdict(report.start) if report.start else None,
+        "steps": as_json(report.steps),
     }
 
 
 def render_json(report: Report) -> str:
     """Pure ASCII, so that it survives any pipe; ends with a newline."""
-    return json.dumps(_with_former_names(report_object(report)), indent=2, allow_nan=False) + "\n"
-
-
-def _with_former_names(shown: dict[str, Any]) -> dict[str, Any]:
-    """The same object in which `time` can also be read as `cpu_time`, its name in 0.1.0 before it was put right; they
-    are kept for one release."""
-    paths = shown["paths"] + [path for peak in (shown["memory"] or {"peaks": []})["peaks"] for path in peak["paths"]]
-    for sums in (shown["totals"], *(path["values"] for path in paths)):
-        if "time" in sums:
-            sums["cpu_time"] = sums["time"]
-    for table in ("operators", "modules", "phases"):
-        shown[table] = [{**row, "cpu_time_ns": row["time_ns"]} for row in shown[table]]
-    return shown
+    return json.dumps(report_object(report), indent=2, allow_nan=False) + "\n"
 
 
 def _distribution(one: Distribution) -> dict[str, int | float]:

@@ -15,6 +15,7 @@ from leadline.analysis.rows import Distribution, KernelRow, ModuleRow, OperatorR
 from leadline.analysis.scratch import ScratchRow
 from leadline.report.ranks import Ranks, Spread
 from leadline.report.start_model import Start
+from leadline.report.steps import ShownSteps
 from leadline.verdict.model import Verdict
 
 __all__ = ["Distribution", "KernelRow", "ModuleRow", "OperatorRow", "PhaseRow"]  # rows shown as they are derived
@@ -390,3 +391,7 @@ class Report:
     """Why the step is slow, where it was asked for."""
     start: Start | None = None
     """What the first screen shows beside the verdict's sentence, where that was asked for."""
+    steps: ShownSteps | None = None
+    """None where nothing marks a step."""
+    splits_hidden: tuple[int, int] = (0, 0)
+    """Threads that are not in `splits`, and their time in operators, ns."""

@@ -48,6 +48,22 @@ METRIC_NAMES = {
 }
 
 
+def threads_hidden(count: int, operator_ns: int) -> str:
+    """What the table of threads leaves out; empty where that is nothing."""
+    if not count:
+        return ""
+    which = "1 more thread" if count == 1 else f"{number(count)} more threads"
+    return f"{which} ran for less: {duration(operator_ns)} in operators"
+
+
+def operators_note(sort: str) -> str:
+    """How the table of operators is ordered. Its columns are wall time, whatever orders it."""
+    if sort == "time":
+        return "by time inside themselves"
+    sampled = "; columns are wall time" if sort in ("cpu_sample", "wait") else ""
+    return f"by {metric_name(sort)}{sampled}"
+
+
 def name_text(name: str) -> str:
     """A name as one visible line that is never empty."""
     return visible(name) or UNNAMED

@@ -20,6 +20,7 @@ from leadline.report.findings.words import gain_text, headline, label, line_text
 from leadline.report.model import HotPath, Report
 from leadline.report.ranks_text import render_ranks, spread_text
 from leadline.report.source import visible
+from leadline.report.steps import sentences
 from leadline.units import duration, in_unit, percent, share, size
 from leadline.verdict.text import as_lines, head
 
@@ -54,6 +55,7 @@ def render_text(report: Report, width: int = _PLAIN_WIDTH, colour: bool = False)
     _header(console, report)
     _verdict(console, report)
     render_ranks(console, report.ranks)
+    _steps(console, report)
     _time(console, report)
     _waits(console, report)
     text_tables.waiting(console, report)
@@ -114,6 +116,14 @@ def _verdict(console: Console, report: Report) -> None:
         console.print(Text(visible(line), style="" if number else "bold"), no_wrap=True)
 
 
+def _steps(console: Console, report: Report) -> None:
+    lines = sentences(report.steps) if report.steps is not None else []
+    if lines:
+        text_tables.title(console, "Steps", "")
+    for line in lines:
+        console.print(Padding(Text(line), (0, 0, 0, 2)))
+
+
 def _time(console: Console, report: Report) -> None:
     if not report.splits:
         return
@@ -129,6 +139,8 @@ def _time(console: Console, report: Report) -> None:
         rows.append([*cells, _bar(phrases.split_parts(split), split.wall_ns, bar_width)])
     columns = [("thread", "left"), ("wall", "right"), *((head, "right") for head in heads), ("", "left")]
     text_tables.table(console, columns, rows)
+    if said := phrases.threads_hidden(*report.splits_hidden):
+        console.print(Padding(Text(said, style="bright_black"), (0, 0, 0, 2)))
     for split in report.splits:
         whose = "" if len(report.splits) == 1 else f"{phrases.thread_text(split)}, "
         said = [f"{part}: {lines}" for part, lines in phrases.split_places(split)]

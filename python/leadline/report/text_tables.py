@@ -128,11 +128,7 @@ def operators(console: Console, report: Report) -> None:
     """Operators by name."""
     if not report.operators:
         return
-    title(
-        console,
-        "Operators",
-        f"by {phrases.metric_name(report.sort)}{' inside themselves' if report.sort == 'time' else ''}",
-    )
+    title(console, "Operators", phrases.operators_note(report.sort))
     gpu = any(row.gpu_time_ns for row in report.operators)
     alloc = any(row.alloc_bytes for row in report.operators)
     columns = [

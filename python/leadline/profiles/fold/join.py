@@ -277,9 +277,14 @@ def both_groups(one: Group, other: Group) -> Group:
 
 def both_threads(one: ThreadSums, other: ThreadSums) -> ThreadSums:
     """Threads of both."""
-    names = ("mains", "operator_ns", "data_ns", "wall_ns", "cpu_ns")
-    sums = (getattr(one, name) + getattr(other, name) for name in names)
-    return ThreadSums(*sums, steps=together((one.steps, other.steps)))
+    return ThreadSums(
+        one.mains + other.mains,
+        one.operator_ns + other.operator_ns,
+        one.data_ns + other.data_ns,
+        one.wall_ns + other.wall_ns,
+        one.cpu_ns + other.cpu_ns,
+        together((one.steps, other.steps)),
+    )
 
 
 def joined_meta(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -318,8 +318,8 @@ def _threads(parts: Sequence[_Part]) -> tuple[dict[tuple[bytes, bytes], ThreadSu
             if process not in groups or above != int(tables["processes"]["node"][process]):
                 continue
             main = process in mains_of and number in first
-            times = (row[name] for name in ("operator_ns", "data_ns", "wall_ns", "cpu_ns"))
-            one = ThreadSums(int(main), *times, steps=steps.get(number, StepRows()))
+            times = row["operator_ns"], row["data_ns"], row["wall_ns"], row["cpu_ns"]
+            one = ThreadSums(int(main), *times, steps.get(number, StepRows()))
             key = groups[process], part.source.keys[0][int(tables["nodes"]["frame"][row["node"]])]
             made[key] = one if key not in made else both_threads(made[key], one)
             found = main, row["wall_ns"], one

@@ -216,8 +216,8 @@ def _threads(tables: Tables, group_of: list[bytes], keys: list[bytes]) -> dict[t
     mains, steps = main_threads(tables), rows_of(tables)
     return {
         (group_of[row["process"]], keys[int(frame[row["node"]])]): ThreadSums(
-            mains.get(number, 0), *(row[name] for name in ("operator_ns", "data_ns", "wall_ns", "cpu_ns")),
-            steps=steps.get(number, StepRows()),
+            mains.get(number, 0), row["operator_ns"], row["data_ns"], row["wall_ns"], row["cpu_ns"],
+            steps.get(number, StepRows()),
         )
         for number, row in enumerate(named_rows(tables, "threads"))
     }  # fmt: skip
