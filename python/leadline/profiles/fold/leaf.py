@@ -45,7 +45,6 @@ from leadline.profiles.lineage import record_of_rows
 from leadline.profiles.mains import main_threads
 from leadline.profiles.profile import Profile
 from leadline.profiles.rollup import Shape, subtree_sums
-from leadline.profiles.step_rows import StepRows
 from leadline.profiles.tables import Tables
 from leadline.profiles.tree import json_object
 from leadline.schema import MetricKind
@@ -310,21 +309,19 @@ def _threads(parts: Sequence[_Part]) -> tuple[dict[tuple[bytes, bytes], ThreadSu
         tables, groups = part.source.tables, part.group_of
         mains_of = {one.row for one in part.members if one.main}
         first, steps = main_threads(tables), step_rows.rows_of(tables)
-        rows = [dict(zip(tables["threads"], row, strict=True)) for row in _rows(tables, "threads")]
         best: dict[int, tuple[bool, int, ThreadSums]] = {}
-        for number, row in enumerate(rows):
-            process = row["process"]
-            above = int(tables["nodes"]["parent"][row["node"]])
+        for number, values in enumerate(_rows(tables, "threads")):
+            row = dict(zip(tables["threads"], values, strict=True))
+            process, above = row["process"], int(tables["nodes"]["parent"][row["node"]])
             if process not in groups or above != int(tables["processes"]["node"][process]):
                 continue
             main = process in mains_of and number in first
-            times = row["operator_ns"], row["data_ns"], row["wall_ns"], row["cpu_ns"]
-            one = ThreadSums(int(main), *times, steps.get(number, StepRows()))
+            one = ThreadSums(int(main), *values[4:8], steps.get(number, step_rows.StepRows()))
             key = groups[process], part.source.keys[0][int(tables["nodes"]["frame"][row["node"]])]
             made[key] = one if key not in made else both_threads(made[key], one)
-            found = main, row["wall_ns"], one
-            if process in mains_of and (process not in best or found[:2] > best[process][:2]):
-                best[process] = found
+            if process in mains_of:
+                found = main, row["wall_ns"], one
+                best[process] = max(best.get(process, found), found, key=lambda held: held[:2])
         mains += [one for _, _, one in best.values()]
     return made, mains
 

@@ -19,6 +19,7 @@ from leadline.trace.meaning import is_collective
 from leadline.trace.tables import DEVICE_KINDS, Kind
 from leadline.units import duration, percent
 from leadline.whatif.build.draft import Draft
+from leadline.whatif.build.launches import LONG_AGO, given_ns, in_front, launch_rows
 from leadline.whatif.kinds import Discipline, EdgeType, IntArray, Lane, LaneKind, TaskKind
 from leadline.whatif.tables import HIDDEN
 
@@ -28,7 +29,6 @@ LATENCY_LIMIT = 10  # a launch that took this many times its usual latency waite
 BACKLOG_GAP_NS = 20_000
 _CLOCK_SHARE = 0.99  # of the kernels that start before their launch
 _EARLY_SHARE = 0.001  # of all kernels; fewer are damaged records, not a clock
-_LONG_AGO = np.iinfo(np.int64).min // 2  # differences to it still fit
 TOLERANCE_NS = 2_000  # device and CPU clocks of one trace agree about this well
 
 
@@ -66,7 +66,7 @@ def lay_out(draft: Draft) -> list[Stream]:
     rows = trace.of_kind(*DEVICE_KINDS)
     rows = rows[events["thread"][rows] < 0]
     start, finish = events["start_ns"][rows], trace.end_ns[rows]
-    launch_row = _launch_rows(draft, rows)
+    launch_row = launch_rows(draft, rows)
     known = launch_row >= 0
     launch_ns = np.where(known, events["start_ns"][np.maximum(launch_row, 0)], begin - 1)
     in_window = known & (launch_ns >= begin) & (launch_ns < end)
@@ -104,7 +104,7 @@ def lay_out(draft: Draft) -> list[Stream]:
         row=rows,
         tie=np.arange(rows.size, dtype=np.float64),
     )
-    draft.carried = ids[(launch_ns < begin) & (known | _in_front(start, device, number, in_window))]
+    draft.carried = ids[(launch_ns < begin) & (known | in_front(start, device, number, in_window))]
     if unlaunched:
         share = percent(duration[launcher < 0].sum() / max(int(duration.sum()), 1))
         draft.warnings.append(
@@ -119,56 +119,10 @@ def lay_out(draft: Draft) -> list[Stream]:
         draft.lanes.append(Lane(name, LaneKind.STREAM, Discipline.ISSUE, trace.rank, key[0], key[1]))
         draft.lane_of_stream[key] = lane
         draft["lane"][ids[mine]] = lane
-        stream = Stream(lane, key[0], key[1], ids[mine], _given_ns(draft, ids[mine], launch_ns[mine], known[mine]))
+        stream = Stream(lane, key[0], key[1], ids[mine], given_ns(draft, ids[mine], launch_ns[mine], known[mine]))
         stream.index(draft)
         streams.append(stream)
     return streams
-
-
-def _in_front(start: IntArray, device: IntArray, number: IntArray, in_window: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """What runs on its stream before the first work that the window launched there."""
-    front = np.zeros(start.size, np.bool_)
-    stream = device.astype(np.int64) << 32 | (number.astype(np.int64) & 0xFFFFFFFF)
-    for one in np.unique(stream[in_window]).tolist():
-        front |= (stream == one) & (start < int(start[in_window & (stream == one)].min()))
-    return front
-
-
-def _given_ns(draft: Draft, work: IntArray, launch_ns: IntArray, known: NDArray[np.bool_]) -> IntArray:
-    """When the work of a stream was given to it; for work without a recorded launch the earliest moment that the
-    trace allows, as most of it was given before the window.
-
-    A synchronisation that was over before such work began did not wait for it, so it was given after that one's begin;
-    and it was given before what stands behind it on the stream.
-    """
-    if known.all():
-        return launch_ns
-    events = draft.trace.events
-    waits = draft.trace.of_kind(Kind.SYNCHRONIZE)
-    waits = waits[np.argsort(draft.trace.end_ns[waits], kind="stable")]
-    over = np.searchsorted(draft.trace.end_ns[waits], draft["start_ns"][work], side="right")
-    passed = np.concatenate(([_LONG_AGO], np.maximum.accumulate(events["start_ns"][waits])))[over]
-    never = np.iinfo(np.int64).max
-    behind = np.minimum.accumulate(np.where(known, launch_ns, never)[::-1])[::-1]
-    given: IntArray = np.where(known, launch_ns, np.minimum(np.maximum(launch_ns, passed), behind))
-    return given
-
-
-def _launch_rows(draft: Draft, device_rows: IntArray) -> IntArray:
-    """Event row of the call that launched each device event, -1 where the trace has none."""
-    trace = draft.trace
-    events = trace.events
-    calls = trace.of_kind(Kind.API, Kind.GRAPH_LAUNCH, Kind.SYNCHRONIZE)
-    calls = calls[events["correlation"][calls] > 0]
-    ids = events["correlation"][calls]
-    first = np.argsort(ids, kind="stable")
-    ids, calls = ids[first], calls[first]
-    wanted = events["correlation"][device_rows]
-    if not calls.size:
-        return np.full(device_rows.size, -1, dtype=np.int64)
-    at = np.minimum(np.searchsorted(ids, wanted), ids.size - 1)
-    found: IntArray = np.where((ids[at] == wanted) & (wanted > 0), calls[at], -1)
-    return found
 
 
 def _task_of_row(draft: Draft) -> IntArray:
@@ -240,7 +194,7 @@ class _Work:
     @property
     def before(self) -> IntArray:
         """End of the task before each; long ago for the first."""
-        return np.concatenate(([_LONG_AGO], self.end[:-1]))
+        return np.concatenate(([LONG_AGO], self.end[:-1]))
 
 
 def time_streams(draft: Draft, streams: list[Stream], marks: dict[int, int]) -> Timing:
@@ -339,7 +293,7 @@ def _add_hidden(draft: Draft, streams: list[Stream], timing: Timing, hidden: lis
         parent=draft["parent"][after], tie=draft["tie"][after] - 0.5,
     )  # fmt: skip
     in_front = dict(zip(after.tolist(), added.tolist(), strict=True))
-    put_in_front(draft, streams, in_front)
+    putin_front(draft, streams, in_front)
     for task, new in in_front.items():
         timing.latency_ns[new] = timing.latency_ns[task]
     draft.warnings.append(
@@ -348,7 +302,7 @@ def _add_hidden(draft: Draft, streams: list[Stream], timing: Timing, hidden: lis
     )
 
 
-def put_in_front(draft: Draft, streams: Sequence[Stream], in_front: Mapping[int, int]) -> None:
+def putin_front(draft: Draft, streams: Sequence[Stream], in_front: Mapping[int, int]) -> None:
     """Enter new tasks into their streams, each in front of another task and with its launch."""
     for stream in streams:
         places = [(place, in_front[task]) for place, task in enumerate(stream.ids.tolist()) if task in in_front]
