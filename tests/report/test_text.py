@@ -123,7 +123,7 @@ def test_every_thread_that_worked_is_shown_with_its_rank():
         "  rank 0, autograd             1.00 µs       40 %     0 %           0 %   ~60 %  oooooo..........",
         "  rank 0 child 4, main thread  1.00 µs        0 %     0 %           0 %  ~100 %  ................",
         "  rank 1, main thread          1.00 µs       10 %     0 %          70 %   ~20 %  ooddddddddddd...",
-        "  1 more thread ran for less: 1 ns in operators",
+        "  1 more thread ran for less: 1 ns in all",
     ]
 
 

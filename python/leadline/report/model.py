@@ -394,4 +394,4 @@ class Report:
     steps: ShownSteps | None = None
     """None where nothing marks a step."""
     splits_hidden: tuple[int, int] = (0, 0)
-    """Threads that are not in `splits`, and their time in operators, ns."""
+    """Threads that are not in `splits`, and how long they ran, ns."""

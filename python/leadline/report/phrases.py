@@ -48,12 +48,12 @@ METRIC_NAMES = {
 }
 
 
-def threads_hidden(count: int, operator_ns: int) -> str:
+def threads_hidden(count: int, ran_ns: int) -> str:
     """What the table of threads leaves out; empty where that is nothing."""
     if not count:
         return ""
     which = "1 more thread" if count == 1 else f"{number(count)} more threads"
-    return f"{which} ran for less: {duration(operator_ns)} in operators"
+    return f"{which} ran for less: {duration(ran_ns)} in all"
 
 
 def operators_note(sort: str) -> str:

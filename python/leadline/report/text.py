@@ -139,8 +139,8 @@ def _time(console: Console, report: Report) -> None:
         rows.append([*cells, _bar(phrases.split_parts(split), split.wall_ns, bar_width)])
     columns = [("thread", "left"), ("wall", "right"), *((head, "right") for head in heads), ("", "left")]
     text_tables.table(console, columns, rows)
-    if said := phrases.threads_hidden(*report.splits_hidden):
-        console.print(Padding(Text(said, style="bright_black"), (0, 0, 0, 2)))
+    if others := phrases.threads_hidden(*report.splits_hidden):
+        console.print(Padding(Text(others, style="bright_black"), (0, 0, 0, 2)))
     for split in report.splits:
         whose = "" if len(report.splits) == 1 else f"{phrases.thread_text(split)}, "
         said = [f"{part}: {lines}" for part, lines in phrases.split_places(split)]

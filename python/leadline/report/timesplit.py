@@ -64,8 +64,7 @@ def time_splits(analysis: Analysis, words: PathWords) -> tuple[TimeSplit, ...]:
 
 
 def threads_left_out(analysis: Analysis) -> tuple[int, int]:
-    """How many threads ran and are not among the splits, since they ran for a small part of the time, and their time in
-    operators."""
+    """How many threads ran and are not among the splits, since they ran for a small part of the time, and how long."""
     shown = {split.thread for split in analysis.time_splits}
     rest = [one for one in analysis.profile.threads if one.row not in shown and (one.operator_ns or one.cpu_ns)]
-    return len(rest), sum(one.operator_ns for one in rest)
+    return len(rest), sum(max(one.operator_ns, one.cpu_ns) for one in rest)

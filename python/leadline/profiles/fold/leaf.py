@@ -316,7 +316,8 @@ def _threads(parts: Sequence[_Part]) -> tuple[dict[tuple[bytes, bytes], ThreadSu
             if process not in groups or above != int(tables["processes"]["node"][process]):
                 continue
             main = process in mains_of and number in first
-            one = ThreadSums(int(main), *values[4:8], steps.get(number, step_rows.StepRows()))
+            spent = row["operator_ns"], row["data_ns"], row["wall_ns"], row["cpu_ns"]
+            one = ThreadSums(int(main), *spent, steps.get(number, step_rows.StepRows()))
             key = groups[process], part.source.keys[0][int(tables["nodes"]["frame"][row["node"]])]
             made[key] = one if key not in made else both_threads(made[key], one)
             if process in mains_of:

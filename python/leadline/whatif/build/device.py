@@ -293,7 +293,7 @@ def _add_hidden(draft: Draft, streams: list[Stream], timing: Timing, hidden: lis
         parent=draft["parent"][after], tie=draft["tie"][after] - 0.5,
     )  # fmt: skip
     in_front = dict(zip(after.tolist(), added.tolist(), strict=True))
-    putin_front(draft, streams, in_front)
+    put_in_front(draft, streams, in_front)
     for task, new in in_front.items():
         timing.latency_ns[new] = timing.latency_ns[task]
     draft.warnings.append(
@@ -302,7 +302,7 @@ def _add_hidden(draft: Draft, streams: list[Stream], timing: Timing, hidden: lis
     )
 
 
-def putin_front(draft: Draft, streams: Sequence[Stream], in_front: Mapping[int, int]) -> None:
+def put_in_front(draft: Draft, streams: Sequence[Stream], in_front: Mapping[int, int]) -> None:
     """Enter new tasks into their streams, each in front of another task and with its launch."""
     for stream in streams:
         places = [(place, in_front[task]) for place, task in enumerate(stream.ids.tolist()) if task in in_front]
