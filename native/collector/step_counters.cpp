@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/clock.h"
@@ -19,8 +20,9 @@ void StepCounters::border(std::int64_t last_ns, std::int64_t now_ns, const StepV
     };
     const auto of = [&](StepColumn column) { return values[column] - values_[column]; };
     step.counted = 1;
-    step.running_ns = since(&Kernel::ran_ns);
-    step.core_wait_ns = since(&Kernel::waited_ns);
+    // The kernel is asked a little after the border: no more of it than the step is long.
+    step.running_ns = std::min(since(&Kernel::ran_ns), step.wall_ns);
+    step.core_wait_ns = std::min(since(&Kernel::waited_ns), step.wall_ns);
     step.preemptions = since(&Kernel::preemptions);
     step.major_faults = since(&Kernel::major_faults);
     step.operators = of(StepColumn::kOperators);
