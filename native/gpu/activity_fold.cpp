@@ -17,9 +17,9 @@ struct ActivityFold::Measures {
   void add(MetricKind kind, std::int64_t value) { values[count++] = {number(kind), value}; }
 };
 
-ActivityFold::ActivityFold(CorrelationMap& launches, const GraphMap& graphs, MarksRegistry& marks,
-                           const KernelSources& sources, const Vendor& vendor)
-    : launches_(launches), graphs_(graphs), marks_(marks), vendor_(vendor), names_(sources) {}
+ActivityFold::ActivityFold(CorrelationMap& launches, const GraphMap& graphs, const KernelSources& sources,
+                           const Vendor& vendor)
+    : launches_(launches), graphs_(graphs), vendor_(vendor), names_(sources) {}
 
 void ActivityFold::describe(const std::vector<DeviceInfo>& devices) {
   for (const DeviceInfo& info : devices) device(info.index).info = info;
@@ -55,10 +55,14 @@ void ActivityFold::add(const Work& work) {
     counters_.vendor_overhead_ns += work.end_ns - work.start_ns;
     if (work.correlation == 0) return;  // the library's own, of no call
   }
-  const std::optional<Launch> launch = launches_.get(work.correlation);
-  if (launch && launch->outer != 0) launches_.cancel(launch->outer);  // the outer call's work has come under this id
+  const bool is_device_work = work.kind != WorkKind::kOverhead && work.kind != WorkKind::kWait;
+  const auto record = !is_device_work                 ? CorrelationMap::Record::kOther
+                      : work.kind == WorkKind::kGraph ? CorrelationMap::Record::kWholeGraph
+                                                      : CorrelationMap::Record::kWork;
+  const std::optional<Launch> launch = launches_.get(work.correlation, record);
+  if (launch && launch->outer != 0) launches_.get(launch->outer, record);  // whose work has come under this id
   if (launch && launch->paused) return pass_over(work);
-  if (work.kind == WorkKind::kOverhead || work.kind == WorkKind::kWait) {
+  if (!is_device_work) {
     if (launch) add_wait(work, *launch);
     return;
   }
@@ -316,17 +320,17 @@ void ActivityFold::add_device_work(const Work& work, const Launch& launch) {
   leadline_monitor_emit(&event);
 
   if (is_on_host) return;
-  device.timeline->add({work.start_ns, work.end_ns, work_class, launch.context, launch.thread_marks});
+  device.timeline->add({work.start_ns, work.end_ns, work_class, launch.context, launch.thread, launch.start_ns});
 }
 
 void ActivityFold::charge_idle(std::int32_t device, std::int64_t from_ns, std::int64_t to_ns, const Interval& next) {
-  if (const ThreadMarks* thread = marks_.at(next.thread_marks)) {
-    thread->split(from_ns, to_ns, next.context, [&](leadline_context context, std::int64_t ns) {
-      if (context != 0) emit_measure(context, MetricKind::kGpuIdleTime, ns, device, to_ns, vendor_.device_type);
-    });
-  } else if (next.context != 0) {
-    emit_measure(next.context, MetricKind::kGpuIdleTime, to_ns - from_ns, device, to_ns, vendor_.device_type);
-  }
+  Launch launch;
+  launch.context = next.context;
+  launch.thread = next.thread;
+  launch.start_ns = next.launched_ns;
+  launches_.split(from_ns, to_ns, launch, [&](leadline_context context, std::int64_t ns) {
+    if (context != 0) emit_measure(context, MetricKind::kGpuIdleTime, ns, device, to_ns, vendor_.device_type);
+  });
 }
 
 void ActivityFold::pass_over(const Work& work) {
@@ -355,16 +359,27 @@ void ActivityFold::resume(std::int64_t time_ns) {
 
 void ActivityFold::settle_before(std::int64_t time_ns) {
   if (paused_since_ns_ != 0) time_ns = std::min(time_ns, paused_since_ns_);  // the pause itself is told at its end
-  for (auto& [index, device] : devices_) device.timeline->sweep_before(time_ns);
+  for (auto& [index, device] : devices_) {
+    const std::uint64_t late = device.timeline->totals().late;
+    device.timeline->sweep_before(time_ns);
+    count_loss(LossKind::kGpuRecordsDropped, device.timeline->totals().late - late,
+               "Records of GPU work came so late that the time of the device in which they lie had been told as idle; "
+               "the work itself is in the profile.");
+  }
+  launches_.forget_places_before(time_ns);
 }
 
 void ActivityFold::finish() noexcept {
   try {
     resume(std::numeric_limits<std::int64_t>::max());
+    launches_.watermark();  // what was written last is read as well
     for (auto& [index, device] : devices_) device.timeline->finish();
   } catch (...) {
     count_loss(LossKind::kInternalError, 1, "There was no memory to tell until when devices were busy.");
   }
+  count_loss(LossKind::kInternalError, launches_.forgotten(),
+             "There was no room to keep all launches and regions until the records of their work came, so some work is "
+             "told without its place, and idle time at the launch that ended it.");
 }
 
 std::map<std::int32_t, DeviceTotals> ActivityFold::totals() const {

@@ -17,7 +17,6 @@
 #include "gpu/graph_map.h"
 #include "gpu/instruction_samples.h"
 #include "gpu/kernel_names.h"
-#include "gpu/marks.h"
 #include "gpu/peer_copies.h"
 #include "gpu/replayed_launches.h"
 #include "gpu/scratch_memory.h"
@@ -56,8 +55,7 @@ class FrameNumbers {
 
 class ActivityFold {
  public:
-  ActivityFold(CorrelationMap& launches, const GraphMap& graphs, MarksRegistry& marks, const KernelSources& sources,
-               const Vendor& vendor);
+  ActivityFold(CorrelationMap& launches, const GraphMap& graphs, const KernelSources& sources, const Vendor& vendor);
 
   // What is known of the devices; before their first record, for occupancy.
   void describe(const std::vector<DeviceInfo>& devices);
@@ -82,7 +80,7 @@ class ActivityFold {
   // nothing of the program's.
   void tell_unrecorded(const KernelRun& run, std::int64_t began_ns, const std::string& mangled,
                        const std::vector<leadline_measure>& measures);
-  // Charges idle time up to `time_ns`; call now and then, with a time no record can be older than.
+  // Charges idle time up to `time_ns`; call now and then, with CorrelationMap::watermark().
   void settle_before(std::int64_t time_ns);
   // Work launched from `time_ns` on belongs nowhere, until resume: its launches say so (Launch::paused). Devices are
   // neither busy nor idle meanwhile, but for work of before.
@@ -117,7 +115,6 @@ class ActivityFold {
 
   CorrelationMap& launches_;
   const GraphMap& graphs_;
-  MarksRegistry& marks_;
   const Vendor vendor_;
   KernelNames names_;
   StreamQueues queues_;

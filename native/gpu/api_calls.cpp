@@ -1,6 +1,8 @@
 #include "gpu/api_calls.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/ids.h"
@@ -9,6 +11,10 @@
 
 namespace leadline::gpu {
 namespace {
+
+// A call that lasts longer is itself what the thread did while a device waited: an allocation, loading of code.
+// Launches take less, and leave no border between regions.
+constexpr std::int64_t kLongCallNs = 20'000;
 
 // One per thread; plain data, so that it needs no destruction and may be touched at any time of a thread's life.
 struct ThreadState {
@@ -19,10 +25,14 @@ struct ThreadState {
   std::int64_t start_ns = 0;
   std::int64_t cpu_ns = 0;  // CPU time of the thread when its wait began
   leadline_context context = 0;
-  leadline_gpu_api_event event{};           // what BEGIN said, for END
-  bool captured = false;                    // the call became a graph node: nothing runs now
-  const MarksRegistry* marks_of = nullptr;  // where `marks` is its ring; null: ask MarksOfThread
-  std::uint32_t marks = MarksRegistry::kNone;
+  leadline_gpu_api_event event{};  // what BEGIN said, for END
+  bool captured = false;           // the call became a graph node: nothing runs now
+  const LaunchLog* log = nullptr;  // where `place` is its own; null: ask LogOfThread
+  std::uint32_t place = LaunchLog::kNone;
+  // Regions that are open, outermost first, of the stretch in which they began.
+  std::uint32_t regions_of = 0;
+  std::uint32_t region_count = 0;
+  std::array<leadline_context, 32> regions{};
   bool ends = false;  // the thread's objects are gone
 };
 // Each look at a thread's variable of a library that was loaded late is a call of the loader's, and a launch has some
@@ -49,31 +59,26 @@ ThreadState& state_in(std::uint32_t session) noexcept {
   return mine;
 }
 
-// Gives the thread's ring of marks back when the thread ends. It shares the registry, since a thread may outlive the
-// measuring that the registry belongs to.
-struct MarksOfThread {
-  std::shared_ptr<MarksRegistry> registry;
-  std::uint32_t index = MarksRegistry::kNone;
-  std::uint32_t get(const std::shared_ptr<MarksRegistry>& of) noexcept {
-    if (registry != of) {
-      if (registry) registry->give_back(index);
-      registry = of;
-      index = of->take();
-      if (index == MarksRegistry::kNone) {
-        count_loss(LossKind::kInternalError, 1,
-                   "There was no room to keep what a thread did between its GPU calls (1,024 threads, or memory), so "
-                   "idle time of devices is charged to the call that ended it.");
-      }
+// Gives the thread's place in the log back when the thread ends. It shares the log, since a thread may outlive the
+// measuring that the log belongs to.
+struct LogOfThread {
+  std::shared_ptr<LaunchLog> log;
+  std::uint32_t place = LaunchLog::kNone;
+  std::uint32_t get(const std::shared_ptr<LaunchLog>& of) noexcept {
+    if (log != of) {
+      if (log) log->give_back(place);
+      log = of;
+      place = of->take();
     }
-    return index;
+    return place;
   }
-  ~MarksOfThread() {
-    if (registry) registry->give_back(index);
-    state().marks_of = nullptr;
+  ~LogOfThread() {
+    if (log) log->give_back(place);
+    state().log = nullptr;
     state().ends = true;
   }
 };
-thread_local MarksOfThread marks_of_thread;
+thread_local LogOfThread log_of_thread;
 
 bool waits(leadline_gpu_kind kind) { return kind == LEADLINE_GPU_SYNC; }
 
@@ -93,20 +98,43 @@ std::uint32_t ApiCalls::next_session() noexcept {
   return sessions.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-std::uint32_t ApiCalls::marks_of_this_thread() noexcept {
+std::uint32_t ApiCalls::place_in_log() noexcept {
   ThreadState& mine = state();
-  if (mine.marks_of != marks_.get()) [[unlikely]] {
-    if (mine.ends) return MarksRegistry::kNone;
-    mine.marks = marks_of_thread.get(marks_);
-    mine.marks_of = marks_.get();  // which lives as long as MarksOfThread holds it
+  const std::shared_ptr<LaunchLog>& log = tables_.launches.log();
+  if (mine.log != log.get()) [[unlikely]] {
+    if (mine.ends) return LaunchLog::kNone;
+    mine.place = log_of_thread.get(log);
+    mine.log = log.get();  // which lives as long as LogOfThread holds it
   }
-  return mine.marks;
+  return mine.place;
 }
 
-void ApiCalls::mark(std::int64_t time_ns, leadline_context context) noexcept {
-  const std::uint32_t thread = marks_of_this_thread();
-  if (ThreadMarks* ring = marks_->at(thread)) ring->add(time_ns, context);
+leadline_context ApiCalls::region() const noexcept {
+  const ThreadState& mine = state_in(session_);
+  if (mine.region_count == 0 || mine.regions_of != state_.load(std::memory_order_relaxed)) return 0;
+  return mine.regions[std::min<std::size_t>(mine.region_count, mine.regions.size()) - 1];
+}
+
+void ApiCalls::put_place(std::int64_t time_ns, leadline_context context) noexcept {
+  const std::uint32_t thread = place_in_log();
+  tables_.launches.place(thread, time_ns, context);
   if (Recorder* to = recorder()) to->mark(thread, time_ns, context);
+}
+
+void ApiCalls::region_begins(std::int64_t time_ns, leadline_context context) noexcept {
+  ThreadState& mine = state_in(session_);
+  const std::uint32_t present = state_.load(std::memory_order_relaxed);
+  if (mine.regions_of != present) mine.region_count = 0;  // ends may have gone by unseen
+  mine.regions_of = present;
+  if (mine.region_count < mine.regions.size()) mine.regions[mine.region_count] = context;
+  ++mine.region_count;
+  put_place(time_ns, context);
+}
+
+void ApiCalls::region_ends(std::int64_t time_ns) noexcept {
+  ThreadState& mine = state_in(session_);
+  if (mine.region_count > 0) --mine.region_count;
+  put_place(time_ns, region());
 }
 
 ApiCalls::Open ApiCalls::open_call() const noexcept {
@@ -121,13 +149,12 @@ bool ApiCalls::is_outermost() const noexcept { return state_in(session_).depth =
 
 bool ApiCalls::enter(leadline_gpu_kind kind, bool makes_work, std::uint32_t correlation) noexcept {
   ThreadState& thread = state_in(session_);
-  const std::uint32_t marks = marks_of_this_thread();
   if (thread.depth++ == 0) {
     thread.stretch = state_.load(std::memory_order_acquire);
     return true;
   }
   if (makes_work && correlation != thread.correlation) {
-    const Launch inner{thread.context,     thread.start_ns,       marks, static_cast<std::uint8_t>(kind),
+    const Launch inner{thread.context,     thread.start_ns,       place_in_log(), static_cast<std::uint8_t>(kind),
                        thread.correlation, !tells(thread.stretch)};
     tables_.launches.put(correlation, inner, false);
     if (Recorder* to = recorder()) inner.paused ? to->paused_call(correlation) : to->inner_call(correlation, inner);
@@ -137,14 +164,14 @@ bool ApiCalls::enter(leadline_gpu_kind kind, bool makes_work, std::uint32_t corr
 
 void ApiCalls::begin(const leadline_gpu_api_event& call, bool makes_work) noexcept {
   ThreadState& thread = state_in(session_);
-  const std::uint32_t marks = marks_of_this_thread();
+  const std::uint32_t place = place_in_log();
   const bool told = tells(thread.stretch);
   const auto correlation = static_cast<std::uint32_t>(call.correlation);
   thread.correlation = correlation;
   thread.captured = false;
   thread.start_ns = leadline_monitor_now();
   thread.event = call;
-  Launch launch{0, thread.start_ns, marks, static_cast<std::uint8_t>(call.kind), 0, true};
+  Launch launch{0, thread.start_ns, place, static_cast<std::uint8_t>(call.kind), 0, true};
   if (!told) {
     thread.context = 0;
     tables_.launches.put(correlation, launch, false);
@@ -162,8 +189,7 @@ void ApiCalls::begin(const leadline_gpu_api_event& call, bool makes_work) noexce
   launch.context = thread.context;
   launch.paused = thread.context == 0;  // nobody listens any more
   tables_.launches.put(correlation, launch, makes_work && !launch.paused);
-  if (ThreadMarks* ring = marks_->at(marks)) ring->add(thread.start_ns, thread.context);
-  if (Recorder* to = recorder()) to->api_begin(call, thread.context, thread.start_ns, marks);
+  if (Recorder* to = recorder()) to->api_begin(call, thread.context, thread.start_ns, place);
   if (waits(static_cast<leadline_gpu_kind>(call.kind))) thread.cpu_ns = thread_cpu_ns();
 }
 
@@ -177,7 +203,7 @@ void ApiCalls::leave(leadline_gpu_kind kind, bool makes_work, bool failed,
   // How long a call took around which measuring rested or went on is not known.
   const std::uint32_t present = state_.load(std::memory_order_acquire);
   const bool told = tells(thread.stretch) && (present == thread.stretch || present == kClosed);
-  if ((failed || thread.captured) && makes_work) tables_.launches.cancel(thread.correlation);
+  if ((failed || thread.captured) && makes_work) tables_.launches.cancel(place_in_log(), thread.correlation);
   if (!failed && (kind == LEADLINE_GPU_ALLOC || kind == LEADLINE_GPU_FREE)) book_memory(kind, address, told);
   if (!told) {
     // Who heard its begin hears its end; the monitor knows when the pause was.
@@ -194,9 +220,11 @@ void ApiCalls::leave(leadline_gpu_kind kind, bool makes_work, bool failed,
     emit_measure(thread.context, MetricKind::kSyncRunningTime, ran_ns, -1, now);
   }
   end_call(thread.event, now);
-  const std::uint32_t marks = marks_of_this_thread();
-  if (ThreadMarks* ring = marks_->at(marks)) ring->add(now, 0);
-  if (Recorder* to = recorder()) to->api_end(thread.event, now, marks, failed || thread.captured);
+  if (now - thread.start_ns >= kLongCallNs) {
+    put_place(thread.start_ns, thread.context);
+    put_place(now, region());
+  }
+  if (Recorder* to = recorder()) to->api_end(thread.event, now, place_in_log(), failed || thread.captured);
   thread.context = 0;
 }
 

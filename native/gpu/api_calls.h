@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "gpu/launch_tables.h"
-#include "gpu/marks.h"
 #include "leadline/monitor.h"
 
 namespace leadline::gpu {
@@ -22,7 +21,7 @@ class Recorder;
 
 class ApiCalls {
  public:
-  ApiCalls(LaunchTables& tables, std::shared_ptr<MarksRegistry> marks) : tables_(tables), marks_(std::move(marks)) {}
+  explicit ApiCalls(LaunchTables& tables) : tables_(tables) {}
 
   // Whether begins are of interest. What began is counted out in any case.
   bool is_listening() const noexcept { return state_.load(std::memory_order_acquire) != kClosed; }
@@ -48,10 +47,11 @@ class ApiCalls {
   // The open call became a node of a graph: nothing runs for it now.
   void captured() noexcept;
 
-  // The calling thread's place changed for a reason other than an API call.
-  void mark(std::int64_t time_ns, leadline_context context) noexcept;
-  // The number of the calling thread's ring of marks.
-  std::uint32_t marks_of_this_thread() noexcept;
+  // The calling thread enters a region or phase, and leaves the innermost one.
+  void region_begins(std::int64_t time_ns, leadline_context context) noexcept;
+  void region_ends(std::int64_t time_ns) noexcept;
+  // The calling thread's place in the log of launches.
+  std::uint32_t place_in_log() noexcept;
 
   // After close() nothing begins any more; a call that is open is ended when its end is told.
   void close() noexcept { state_.store(kClosed, std::memory_order_seq_cst); }
@@ -68,11 +68,12 @@ class ApiCalls {
 
  private:
   void book_memory(leadline_gpu_kind kind, std::optional<std::uint64_t> address, bool told) noexcept;
+  void put_place(std::int64_t time_ns, leadline_context context) noexcept;
+  leadline_context region() const noexcept;
   static std::uint32_t next_session() noexcept;
 
   LaunchTables& tables_;
   const std::uint32_t session_ = next_session();  // what a thread kept of an earlier one is void
-  std::shared_ptr<MarksRegistry> marks_;
   std::atomic<Recorder*> recorder_{nullptr};
   // Closed, or the number of the stretch between two changes, with kPaused.
   static constexpr std::uint32_t kClosed = 0;

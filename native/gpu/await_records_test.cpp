@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kLong = 3600;  // a test that waits so long fails by its time limit
 
-Launch launch() { return {1, 0, 0, LEADLINE_GPU_LAUNCH, 0, false}; }
+Launch launch() { return {1, 0, LaunchLog::kNone, LEADLINE_GPU_LAUNCH, 0, false}; }
 
 }  // namespace
 

@@ -85,11 +85,10 @@ TEST_CASE("without memory at any one moment a record is folded once or lost and 
     const testing::Region place("train");
     CorrelationMap launches;
     const GraphMap graphs;
-    MarksRegistry marks;
     const KernelSources sources;
-    ActivityFold fold(launches, graphs, marks, sources, {.graph = "graph", .occupancy = half_full});
+    ActivityFold fold(launches, graphs, sources, {.graph = "graph", .occupancy = half_full});
     for (const Work& one : work) {
-      launches.put(one.correlation, {leadline_monitor_context(), 0, MarksRegistry::kNone, 0, 0, false}, true);
+      launches.put(one.correlation, {leadline_monitor_context(), 0, LaunchLog::kNone, 0, 0, false}, true);
     }
     const std::uint64_t before = t_allocations.made;
     t_allocations.fail_at = failing == 0 ? 0 : before + failing;
@@ -124,15 +123,6 @@ TEST_CASE("a buffer whose records could not all be handled does not come again")
   CHECK_THROWS_AS(pool.drain([](const FullBuffer&) { throw std::bad_alloc(); }), std::bad_alloc);
   CHECK(pool.drain([](const FullBuffer&) {}) == 0);
   CHECK(pool.take() == buffer);
-}
-
-TEST_CASE("a thread that found no memory for its marks takes no place from the others") {
-  MarksRegistry marks;
-  {
-    const testing::NoMemory nothing;
-    for (std::uint32_t i = 0; i < 2 * MarksRegistry::kThreads; ++i) REQUIRE(marks.take() == MarksRegistry::kNone);
-  }
-  CHECK(marks.take() == 0);
 }
 
 }  // namespace leadline::gpu

@@ -1,164 +1,236 @@
-// From the vendor's correlation id to where the call was made; written at every launch, read when the device's record
-// comes.
+// From the vendor's correlation id to where the call was made, and until when everything is known that devices did.
 //
-// A ring indexed by the id's low bits: no lock, no allocation, constant memory. An entry whose work is still out when
-// its slot is needed again (kSlots calls later) moves to a small overflow table, so long-running work keeps its path.
-// What neither holds is counted when its record arrives, as work without a launch.
+// Threads write launches into their logs (launch_log.h); the thread that folds records collects them into a table of
+// its own. A launch whose record has come stays readable for kReadable further launches: a graph launch is asked for
+// once per node.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <unordered_map>
+#include <vector>
 
+#include "gpu/launch_log.h"
 #include "leadline/monitor.h"
 
 namespace leadline::gpu {
 
 struct Launch {
   leadline_context context = 0;
-  std::int64_t start_ns = 0;       // begin of the API call
-  std::uint32_t thread_marks = 0;  // which thread called, for Marks
-  std::uint8_t kind = 0;           // leadline_gpu_kind
-  std::uint32_t outer = 0;         // id of the runtime call around this driver call; 0: none, or the same
-  bool paused = false;             // made while measuring rested: its work belongs nowhere
+  std::int64_t start_ns = 0;  // begin of the API call
+  std::uint32_t thread = 0;   // which thread called: its place in the log
+  std::uint8_t kind = 0;      // leadline_gpu_kind
+  std::uint32_t outer = 0;    // id of the runtime call around this driver call; 0: none, or the same
+  bool paused = false;        // made while measuring rested: its work belongs nowhere
+};
+
+// Rows of a table by id: open addressing, half full at most.
+class RowsById {
+ public:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  RowsById() : slots_(1u << 13) {}
+
+  std::uint32_t find(std::uint32_t id) const noexcept {
+    for (std::size_t at = home(id);; at = next(at)) {
+      if (slots_[at].row == kNone) return kNone;
+      if (slots_[at].id == id) return slots_[at].row;
+    }
+  }
+  // An id that is not there.
+  void insert(std::uint32_t id, std::uint32_t row) {
+    if (2 * (count_ + 1) > slots_.size()) grow();
+    put(id, row);
+    ++count_;
+  }
+  void erase(std::uint32_t id) noexcept {
+    std::size_t hole = home(id);
+    while (slots_[hole].row != kNone && slots_[hole].id != id) hole = next(hole);
+    if (slots_[hole].row == kNone) return;
+    --count_;
+    // What lies behind and may not be found across the hole moves into it.
+    for (std::size_t at = next(hole); slots_[at].row != kNone; at = next(at)) {
+      const std::size_t wanted = home(slots_[at].id);
+      if (((at - wanted) & (slots_.size() - 1)) < ((at - hole) & (slots_.size() - 1))) continue;
+      slots_[hole] = slots_[at];
+      hole = at;
+    }
+    slots_[hole].row = kNone;
+  }
+  std::size_t held_bytes() const noexcept { return slots_.size() * sizeof(Slot); }
+
+ private:
+  struct Slot {
+    std::uint32_t id = 0;
+    std::uint32_t row = kNone;
+  };
+  std::size_t home(std::uint32_t id) const noexcept { return (id * 0x9e3779b1u >> 7) & (slots_.size() - 1); }
+  std::size_t next(std::size_t at) const noexcept { return (at + 1) & (slots_.size() - 1); }
+  void put(std::uint32_t id, std::uint32_t row) noexcept {
+    std::size_t at = home(id);
+    while (slots_[at].row != kNone) at = next(at);
+    slots_[at] = {id, row};
+  }
+  void grow() {
+    std::vector<Slot> larger(2 * slots_.size());
+    larger.swap(slots_);
+    for (const Slot& slot : larger) {
+      if (slot.row != kNone) put(slot.id, slot.row);
+    }
+  }
+  std::vector<Slot> slots_;
+  std::size_t count_ = 0;
 };
 
 class CorrelationMap {
  public:
-  static constexpr std::uint32_t kSlots = 1u << 17;
-  static constexpr std::size_t kOverflow = 1u << 16;
+  static constexpr std::size_t kReadable = 1u << 16;
+  static constexpr std::size_t kMost = 1u << 20;  // launches in the table; the oldest are given up first
+  static constexpr std::size_t kMostPlaces = 1u << 18;
+  // A launch without a record for so long will have none: CUPTI dropped it.
+  static constexpr std::int64_t kLostNs = 30'000'000'000;
+  // Of a replayed graph no further node comes.
+  static constexpr std::int64_t kGraphRestNs = 5'000'000'000;
+  // Clocks of host and device are compared, not the same.
+  static constexpr std::int64_t kClockSlackNs = 1'000'000;
 
-  CorrelationMap() : slots_(std::make_unique<Slot[]>(kSlots)) {}
+  CorrelationMap();
 
-  // Any thread. `makes_work`: records are expected.
+  // For the thread that writes. Held by threads, which may outlive the map.
+  const std::shared_ptr<LaunchLog>& log() const noexcept { return log_; }
+
+  // Any thread, into the log place of `launch.thread`. `makes_work`: records are expected.
   void put(std::uint32_t id, const Launch& launch, bool makes_work) noexcept {
-    Slot& slot = slots_[id & (kSlots - 1)];
-    // Only one thread writes a slot at a time: the next id that falls on it is kSlots calls away.
-    if (slot.state.load(std::memory_order_acquire) == kWaiting) move_to_overflow(slot);
-    slot.state.exchange(kWriting, std::memory_order_acq_rel);
-    slot.id.store(id, std::memory_order_relaxed);
-    slot.context.store(launch.context, std::memory_order_relaxed);
-    slot.start_ns.store(launch.start_ns, std::memory_order_relaxed);
-    slot.meta.store(pack(launch), std::memory_order_relaxed);
-    slot.state.store(makes_work ? kWaiting : kAnswered, std::memory_order_release);
-    if (makes_work) launched_.fetch_add(1, std::memory_order_relaxed);
+    using What = LogEntry::What;
+    log_->append(launch.thread, {launch.start_ns, launch.context, id, launch.outer,
+                                 makes_work ? What::kLaunchWithWork : What::kLaunch, launch.kind, launch.paused});
+  }
+  // The calling thread's place. Records of this call will come after all; for vendors that tell when work is handed to
+  // the device.
+  void expect(std::uint32_t thread, std::uint32_t id) noexcept {
+    log_->append(thread, {.id = id, .what = LogEntry::What::kExpected});
+  }
+  // Nothing will come: the call failed, or another id's record was its.
+  void cancel(std::uint32_t thread, std::uint32_t id) noexcept {
+    log_->append(thread, {.id = id, .what = LogEntry::What::kCancelled});
+  }
+  // The thread is in this region from now on; 0: in none.
+  void place(std::uint32_t thread, std::int64_t time_ns, leadline_context context) noexcept {
+    log_->append(thread, {.time_ns = time_ns, .context = context, .what = LogEntry::What::kPlace});
   }
 
-  // Any thread. Records of this call will come after all; for vendors that tell when work is handed to the device.
-  void expect(std::uint32_t id) noexcept {
-    Slot& slot = slots_[id & (kSlots - 1)];
-    if (slot.id.load(std::memory_order_relaxed) != id) return;
-    std::uint32_t answered = kAnswered;
-    if (slot.state.compare_exchange_strong(answered, kWaiting, std::memory_order_acq_rel)) {
-      launched_.fetch_add(1, std::memory_order_relaxed);
-    }
-  }
+  // Everything below but outstanding(), forgotten() and held_bytes(): the thread that folds records.
 
-  // Any thread. The call failed: nothing will come.
-  void cancel(std::uint32_t id) noexcept {
-    Slot& slot = slots_[id & (kSlots - 1)];
-    if (slot.id.load(std::memory_order_relaxed) != id) return;
-    std::uint32_t waiting = kWaiting;
-    if (slot.state.compare_exchange_strong(waiting, kAnswered, std::memory_order_acq_rel)) {
-      answered_.fetch_add(1, std::memory_order_relaxed);
-    }
-  }
+  // What a record says of a launch: it is the launch's only one, one of those of a graph, or none of a device's work.
+  enum class Record : std::uint8_t { kWork, kWholeGraph, kOther };
+  // The launch that a record is of.
+  std::optional<Launch> get(std::uint32_t id, Record record = Record::kWork) noexcept;
 
-  // The thread that folds records. Stays readable until the slot is reused: a graph launch is asked for once per node.
-  std::optional<Launch> get(std::uint32_t id) noexcept {
-    Slot& slot = slots_[id & (kSlots - 1)];
-    const std::uint32_t before = slot.state.load(std::memory_order_acquire);
-    if (before != kEmpty && before != kWriting) {
-      Launch launch;
-      const bool same = slot.id.load(std::memory_order_acquire) == id;
-      launch.context = slot.context.load(std::memory_order_acquire);
-      launch.start_ns = slot.start_ns.load(std::memory_order_acquire);
-      unpack(slot.meta.load(std::memory_order_acquire), &launch);
-      // Still the same entry: its writer would have changed the id or be at it.
-      if (same && slot.id.load(std::memory_order_relaxed) == id &&
-          slot.state.load(std::memory_order_relaxed) != kWriting) {
-        std::uint32_t waiting = kWaiting;
-        if (slot.state.compare_exchange_strong(waiting, kAnswered, std::memory_order_acq_rel)) {
-          answered_.fetch_add(1, std::memory_order_relaxed);
-        }
-        return launch;
-      }
-    }
-    return from_overflow(id);
-  }
+  // No record of anything that began before this time is on its way any more: the oldest launch without one, or now.
+  std::int64_t watermark() noexcept;
+
+  // Splits a gap [from_ns, to_ns) of a device at the borders of the regions that its launching thread was in, and calls
+  // charge(context, ns) for each part, in order. What lies in the region of the launch belongs to the launch, whose
+  // call led to it; what lies in none belongs to the region or launch that follows.
+  template <class Charge>
+  void split(std::int64_t from_ns, std::int64_t to_ns, const Launch& launch, Charge&& charge) const;
+  // Regions that ended before will not be asked for any more.
+  void forget_places_before(std::int64_t time_ns) noexcept;
 
   // Calls whose records have not come (graph launches count until their first node).
-  std::uint64_t outstanding() const noexcept {
-    const std::uint64_t answered = answered_.load(std::memory_order_relaxed);
-    const std::uint64_t launched = launched_.load(std::memory_order_relaxed);
-    return launched > answered ? launched - answered : 0;
-  }
-  // Entries given up because the overflow table was full or busy.
-  std::uint64_t forgotten() const noexcept { return forgotten_.load(std::memory_order_relaxed); }
-  std::size_t held_bytes() const noexcept { return sizeof(Slot) * kSlots; }
+  std::uint64_t outstanding() const noexcept;
+  // Launches and borders of regions given up for lack of room.
+  std::uint64_t forgotten() const noexcept { return forgotten_.load(std::memory_order_relaxed) + log_->lost(); }
+  std::size_t held_bytes() const noexcept { return log_->held_bytes() + table_bytes_.load(std::memory_order_relaxed); }
 
  private:
-  enum : std::uint32_t { kEmpty, kWriting, kWaiting, kAnswered };
-  struct Slot {
-    std::atomic<std::uint32_t> id{0};
-    std::atomic<std::uint32_t> state{kEmpty};
-    std::atomic<std::uint64_t> context{0};
-    std::atomic<std::int64_t> start_ns{0};
-    std::atomic<std::uint64_t> meta{0};
+  static constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
+  enum class State : std::uint8_t {
+    kDone,     // its record has come, or none will
+    kWaiting,  // for its record
+    kPartly,   // further nodes of a graph may come
+  };
+  struct Entry {
+    Launch launch;
+    std::int64_t last_record_ns = 0;  // of a graph
+    std::uint32_t id = 0;
+    std::uint32_t next = kNowhere;  // of the same thread; or the next row that is free
+    State state = State::kDone;
+    bool is_queued = false;
+  };
+  struct Place {
+    std::int64_t time_ns;
+    leadline_context context;
+  };
+  struct Thread {
+    std::uint32_t first = kNowhere;  // of its launches, in their order, from the oldest that is not done
+    std::uint32_t last = kNowhere;
+    std::deque<Place> places;
   };
 
-  // 32 bits of the outer id, 1 for paused, 23 of the thread's ring, 8 of the kind.
-  static std::uint64_t pack(const Launch& launch) noexcept {
-    return std::uint64_t{launch.outer} << 32 | std::uint64_t{launch.paused} << 31 |
-           std::uint64_t{launch.thread_marks} << 8 | launch.kind;
-  }
-  static void unpack(std::uint64_t meta, Launch* launch) noexcept {
-    launch->outer = static_cast<std::uint32_t>(meta >> 32);
-    launch->thread_marks = static_cast<std::uint32_t>(meta >> 8) & 0x7fffffu;
-    launch->paused = (meta >> 31 & 1) != 0;
-    launch->kind = static_cast<std::uint8_t>(meta);
-  }
+  void collect() noexcept;
+  void take(std::uint32_t thread, const LogEntry& entry);
+  void take_launch(std::uint32_t thread, const LogEntry& entry);
+  void take_place(std::uint32_t thread, const LogEntry& entry);
+  void queue(std::uint32_t row) noexcept;
+  void await(Entry& entry) noexcept;
+  void done(Entry& entry) noexcept;
+  void pass(Thread& thread) noexcept;
+  void keep_readable(std::uint32_t id) noexcept;
+  void give_up_oldest() noexcept;
+  void forget(std::uint32_t id) noexcept;
+  Thread& thread_at(std::uint32_t thread);
+  Entry* entry_of(std::uint32_t id) noexcept;
+  std::uint32_t new_row();
+  void free_row(std::uint32_t row) noexcept;
 
-  void move_to_overflow(Slot& slot) noexcept {
-    const std::unique_lock lock(overflow_mutex_, std::try_to_lock);
-    if (!lock || overflow_.size() >= kOverflow) {
-      forgotten_.fetch_add(1, std::memory_order_relaxed);
-      answered_.fetch_add(1, std::memory_order_relaxed);
-      return;
-    }
-    Launch launch;
-    launch.context = slot.context.load(std::memory_order_relaxed);
-    launch.start_ns = slot.start_ns.load(std::memory_order_relaxed);
-    unpack(slot.meta.load(std::memory_order_relaxed), &launch);
-    try {
-      overflow_[slot.id.load(std::memory_order_relaxed)] = launch;
-      has_overflow_.store(true, std::memory_order_relaxed);
-    } catch (...) {
-      forgotten_.fetch_add(1, std::memory_order_relaxed);
-    }
-  }
-
-  std::optional<Launch> from_overflow(std::uint32_t id) noexcept {
-    if (!has_overflow_.load(std::memory_order_relaxed)) return std::nullopt;
-    const std::lock_guard lock(overflow_mutex_);
-    const auto found = overflow_.find(id);
-    if (found == overflow_.end()) return std::nullopt;
-    const Launch launch = found->second;
-    if (launch.kind != LEADLINE_GPU_GRAPH_LAUNCH) overflow_.erase(found);
-    answered_.fetch_add(1, std::memory_order_relaxed);
-    return launch;
-  }
-
-  std::unique_ptr<Slot[]> slots_;
-  std::atomic<std::uint64_t> launched_{0};
-  std::atomic<std::uint64_t> answered_{0};
+  std::shared_ptr<LaunchLog> log_ = std::make_shared<LaunchLog>();
+  std::vector<Entry> entries_;
+  std::uint32_t free_ = kNowhere;
+  RowsById rows_;
+  std::vector<std::uint32_t> readable_ = std::vector<std::uint32_t>(kReadable);  // a ring of ids
+  std::size_t readable_begin_ = 0;
+  std::size_t readable_count_ = 0;
+  std::vector<Thread> threads_;
+  std::int64_t now_ns_ = 0;  // of the last look
+  std::atomic<std::uint64_t> waiting_{0};
+  std::atomic<std::uint64_t> collected_{0};  // of LaunchLog::works()
   std::atomic<std::uint64_t> forgotten_{0};
-  std::atomic<bool> has_overflow_{false};
-  std::mutex overflow_mutex_;  // taken only when the ring has gone round; a launch only ever tries
-  std::unordered_map<std::uint32_t, Launch> overflow_;
+  std::atomic<std::size_t> table_bytes_{0};
 };
+
+template <class Charge>
+void CorrelationMap::split(std::int64_t from_ns, std::int64_t to_ns, const Launch& launch, Charge&& charge) const {
+  static const std::deque<Place> kNone;
+  const std::deque<Place>& places = launch.thread < threads_.size() ? threads_[launch.thread].places : kNone;
+  const auto after = [&](std::int64_t time_ns) {  // the first border later than that
+    return std::upper_bound(places.begin(), places.end(), time_ns,
+                            [](std::int64_t time, const Place& place) { return time < place.time_ns; });
+  };
+  const auto in_force = [&](auto border) { return border == places.begin() ? 0 : std::prev(border)->context; };
+  auto at_launch = after(launch.start_ns);
+  if (in_force(at_launch) == launch.context && at_launch != places.begin()) --at_launch;  // the call was a long one
+  const leadline_context of_launch = in_force(at_launch);
+  auto border = after(from_ns);
+  leadline_context now = in_force(border);
+  std::int64_t since = from_ns;
+  std::int64_t homeless_ns = 0;
+  for (; border != places.end() && border->time_ns < to_ns; ++border) {
+    if (border->time_ns > since) {
+      if (now != 0) {
+        charge(now, border->time_ns - since + homeless_ns);
+        homeless_ns = 0;
+      } else {
+        homeless_ns += border->time_ns - since;
+      }
+      since = border->time_ns;
+    }
+    now = border->context;
+  }
+  const bool is_launchs = now == 0 || now == of_launch;
+  if (to_ns > since || homeless_ns > 0) charge(is_launchs ? launch.context : now, to_ns - since + homeless_ns);
+}
 
 }  // namespace leadline::gpu

@@ -1,8 +1,9 @@
 // Busy, idle and overlap of one device, computed while records arrive, in bounded memory.
 //
-// Records of different streams come in any order, so intervals wait in a window of kWindow before the oldest are swept.
-// What comes even later than that is still counted as late, and its busy time up to the sweep is lost to these totals
-// only (its own GPU time is not). Single-threaded.
+// Records come in any order, so work waits until the watermark has passed its begin: whoever knows that nothing older
+// is on its way any more sweeps up to there. What comes later than that all the same, or has to be swept because kMost
+// pieces wait, is counted as late with its time, by which busy time is too short and idle time too long; its own GPU
+// time is not concerned. Single-threaded.
 #pragma once
 
 #include <array>
@@ -32,6 +33,7 @@ struct DeviceTotals {
   std::int64_t copy_under_compute_ns = 0;           // copies hidden behind kernels
   std::int64_t communication_under_compute_ns = 0;  // collectives hidden behind kernels
   std::uint64_t late = 0;                           // pieces of work that came after their time was swept
+  std::int64_t late_ns = 0;                         // of their time, what had been swept
 };
 
 // Its members as those of a JSON object, for the devices table; first and last work are left out.
@@ -43,13 +45,14 @@ struct Interval {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
   WorkClass work_class = WorkClass::kCompute;
-  leadline_context context = 0;    // of the launch
-  std::uint32_t thread_marks = 0;  // who launched
+  leadline_context context = 0;  // of the launch
+  std::uint32_t thread = 0;      // who launched
+  std::int64_t launched_ns = 0;
 };
 
 class DeviceTimeline {
  public:
-  static constexpr std::size_t kWindow = 8192;
+  static constexpr std::size_t kMost = 1u << 19;  // pieces that wait
 
   // Called with every gap [from_ns, to_ns) and the work that ended it; where a pause did, the work before it.
   using IdleGap = std::function<void(std::int64_t from_ns, std::int64_t to_ns, const Interval& next)>;
@@ -63,11 +66,15 @@ class DeviceTimeline {
   const DeviceTotals& totals() const noexcept { return totals_; }
 
  private:
+  void sort();
   void sweep(std::size_t count);
   void advance(std::int64_t to_ns);
 
   IdleGap on_gap_;
-  std::vector<Interval> waiting_;  // at most 2 * kWindow
+  std::vector<Interval> waiting_;
+  std::size_t swept_ = 0;   // of waiting_, at its begin
+  std::size_t sorted_ = 0;  // of waiting_, at its begin
+  std::int64_t oldest_ns_ = INT64_MAX;
   DeviceTotals totals_;
   std::int64_t now_ns_ = 0;  // everything before is accounted for
   bool started_ = false;

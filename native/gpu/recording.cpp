@@ -141,7 +141,7 @@ void Recorder::api_end(const leadline_gpu_api_event& api, std::int64_t time_ns, 
 
 void Recorder::inner_call(std::uint32_t correlation, const Launch& launch) {
   const std::lock_guard lock(mutex_);
-  std::fprintf(file_, "i %u %" PRId64 " %d %u %u %" PRIu64 "\n", launch.thread_marks, launch.start_ns, launch.kind,
+  std::fprintf(file_, "i %u %" PRId64 " %d %u %u %" PRIu64 "\n", launch.thread, launch.start_ns, launch.kind,
                correlation, launch.outer, place(launch.context));
 }
 
@@ -232,15 +232,14 @@ ReplayResult replay(const std::string& path, const Vendor& vendor) {
   Replay state;
   CorrelationMap launches;
   GraphMap graphs;
-  MarksRegistry marks;
   KernelSources sources;
-  std::map<std::uint32_t, std::uint32_t> threads;  // recorded thread → ring here
-  const auto ring = [&](std::uint32_t thread) {
-    const auto [found, is_new] = threads.try_emplace(thread, MarksRegistry::kNone);
-    if (is_new) found->second = marks.take();
+  std::map<std::uint32_t, std::uint32_t> threads;  // recorded thread → here
+  const auto here = [&](std::uint32_t thread) {
+    const auto [found, is_new] = threads.try_emplace(thread, LaunchLog::kNone);
+    if (is_new) found->second = launches.log()->take();
     return found->second;
   };
-  ActivityFold fold(launches, graphs, marks, sources, vendor);
+  ActivityFold fold(launches, graphs, sources, vendor);
   std::string name;
   Work beside;                // what the line before says of the next piece of work
   std::int32_t stepping = 0;  // and of the next device
@@ -280,30 +279,28 @@ ReplayResult replay(const std::string& path, const Vendor& vendor) {
       std::uint64_t correlation = 0;
       in >> thread >> time >> call >> correlation >> place;
       launches.put(static_cast<std::uint32_t>(correlation),
-                   {place, time, ring(thread), static_cast<std::uint8_t>(call), 0, false}, makes_work(call));
-      if (ThreadMarks* of = marks.at(ring(thread))) of->add(time, place);
+                   {place, time, here(thread), static_cast<std::uint8_t>(call), 0, false}, makes_work(call));
     } else if (kind == "i") {
       int call = 0;
       std::uint32_t correlation = 0, outer = 0;
       in >> thread >> time >> call >> correlation >> outer >> place;
-      launches.put(correlation, {place, time, ring(thread), static_cast<std::uint8_t>(call), outer, false}, false);
+      launches.put(correlation, {place, time, here(thread), static_cast<std::uint8_t>(call), outer, false}, false);
     } else if (kind == "e") {
       std::uint64_t correlation = 0;
       int cancelled = 0;
       in >> thread >> time >> correlation >> cancelled;
-      if (cancelled) launches.cancel(static_cast<std::uint32_t>(correlation));
-      if (ThreadMarks* of = marks.at(ring(thread))) of->add(time, 0);
+      if (cancelled) launches.cancel(here(thread), static_cast<std::uint32_t>(correlation));
     } else if (kind == "x") {
       std::uint32_t correlation = 0;
       in >> correlation;
-      launches.put(correlation, {0, 0, MarksRegistry::kNone, LEADLINE_GPU_LAUNCH, 0, true}, false);
+      launches.put(correlation, {0, 0, LaunchLog::kNone, LEADLINE_GPU_LAUNCH, 0, true}, false);
     } else if (kind == "z") {
       int on = 0;
       in >> on >> time;
       on != 0 ? fold.pause(time) : fold.resume(time);
     } else if (kind == "m") {
       in >> thread >> time >> place;
-      if (ThreadMarks* of = marks.at(ring(thread))) of->add(time, place);
+      launches.place(here(thread), time, place);
     } else if (kind == "n") {
       std::uint64_t node = 0, original = 0, graph = 0;
       in >> node >> original >> graph >> place;

@@ -77,7 +77,7 @@ struct ReplayResult {
   std::string error;  // one sentence, or empty
 };
 
-// Feeds a recording through correlation map, graphs, marks and fold. Needs the process's leadline_monitor_* to deliver
+// Feeds a recording through correlation map, graphs and fold. Needs the process's leadline_monitor_* to deliver
 // activity events to a subscriber, which it registers itself for the time of the replay.
 ReplayResult replay(const std::string& path, const Vendor& vendor);
 

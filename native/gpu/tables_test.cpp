@@ -1,92 +1,19 @@
-// What callbacks write and the fold reads: correlation map, marks, queue depth, buffers.
+// What callbacks write and the fold reads: graphs, queue depth, buffers, locked memory.
 #include <doctest/doctest.h>
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <random>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "gpu/buffer_pool.h"
-#include "gpu/correlation_map.h"
 #include "gpu/graph_map.h"
 #include "gpu/host_memory.h"
-#include "gpu/marks.h"
 #include "gpu/stream_queue.h"
 
 namespace leadline::gpu {
-namespace {
-
-Launch launch(leadline_context context) { return {context, 0, 0, LEADLINE_GPU_LAUNCH, 0, false}; }
-
-}  // namespace
-
-TEST_CASE("a launch is found by its id, long-running ones even after the ring has gone round") {
-  CorrelationMap map;
-  map.put(7, launch(70), true);
-  for (std::uint32_t id = 8; id < 7 + CorrelationMap::kSlots; ++id) map.put(id, launch(1), false);
-  CHECK(map.outstanding() == 1);
-  map.put(7 + CorrelationMap::kSlots, launch(71), true);
-  REQUIRE(map.get(7));
-  CHECK(map.get(7 + CorrelationMap::kSlots)->context == 71);
-  CHECK(map.outstanding() == 0);
-  CHECK(map.forgotten() == 0);
-  CHECK_FALSE(map.get(7));  // the overflow entry was its only copy, and its record has come
-  CHECK_FALSE(map.get(999'999'999));
-}
-
-TEST_CASE("a graph launch answers for each of its nodes and is outstanding until the first") {
-  CorrelationMap map;
-  map.put(5, {50, 0, 0, LEADLINE_GPU_GRAPH_LAUNCH, 0, false}, true);
-  CHECK(map.outstanding() == 1);
-  for (int node = 0; node < 3; ++node) CHECK(map.get(5)->context == 50);
-  CHECK(map.outstanding() == 0);
-  map.put(6, launch(60), true);
-  map.cancel(6);
-  CHECK(map.outstanding() == 0);
-}
-
-TEST_CASE("concurrent launches and look-ups never mix entries") {
-  CorrelationMap map;
-  constexpr std::uint32_t kEach = 200'000;
-  std::vector<std::thread> threads;
-  for (std::uint32_t t = 0; t < 3; ++t) {
-    threads.emplace_back([&map, t] {
-      for (std::uint32_t i = 0; i < kEach; ++i) {
-        const std::uint32_t id = i * 4 + t;
-        map.put(id, {id * 1000ull + 1, id, t, LEADLINE_GPU_LAUNCH, 0, false}, true);
-      }
-    });
-  }
-  std::uint64_t wrong = 0;
-  std::thread reader([&] {
-    std::mt19937 random(3);
-    for (std::uint32_t i = 0; i < 400'000; ++i) {
-      const std::uint32_t id = random() % (kEach * 4);
-      const std::optional<Launch> found = map.get(id);
-      if (found && (found->context != id * 1000ull + 1 || found->start_ns != id)) ++wrong;
-    }
-  });
-  for (std::thread& thread : threads) thread.join();
-  reader.join();
-  CHECK(wrong == 0);
-}
-
-TEST_CASE("a gap is split at what the thread did, nowhere goes to what follows") {
-  ThreadMarks marks;
-  marks.add(100, 1);
-  marks.add(150, 0);
-  marks.add(170, 2);
-  marks.add(300, 3);
-  std::vector<std::pair<leadline_context, std::int64_t>> parts;
-  marks.split(120, 250, 9, [&](leadline_context context, std::int64_t ns) { parts.emplace_back(context, ns); });
-  CHECK(parts == std::vector<std::pair<leadline_context, std::int64_t>>{{1, 30}, {2, 100}});
-  parts.clear();
-  marks.split(150, 160, 9, [&](leadline_context context, std::int64_t ns) { parts.emplace_back(context, ns); });
-  CHECK(parts == std::vector<std::pair<leadline_context, std::int64_t>>{{9, 10}});
-}
 
 TEST_CASE("queue depth counts earlier work of the stream that had not ended at the call") {
   StreamQueues queues;

@@ -257,10 +257,9 @@ class Bench {
   nvidia::CuptiFunctions functions_ = vendor();
   nvidia::ApiTable calls_;
   gpu::LaunchTables tables_;
-  std::shared_ptr<gpu::MarksRegistry> marks_ = std::make_shared<gpu::MarksRegistry>();
-  nvidia::Callbacks callbacks_{functions_, calls_, tables_, marks_};
+  nvidia::Callbacks callbacks_{functions_, calls_, tables_};
   gpu::KernelSources sources_;
-  gpu::ActivityFold fold_{tables_.launches, tables_.graphs, *marks_, sources_, nvidia::kVendor};
+  gpu::ActivityFold fold_{tables_.launches, tables_.graphs, sources_, nvidia::kVendor};
   std::int64_t device_ns_ = now_ns();
   std::vector<std::string> names_;
   std::vector<std::string> places_;

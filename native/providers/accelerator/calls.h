@@ -23,8 +23,7 @@ namespace leadline::accelerator {
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the ring in it keeps to cache lines of its own
 class Calls {
  public:
-  Calls(gpu::LaunchTables& tables, std::shared_ptr<gpu::MarksRegistry> marks)
-      : tables_(tables), calls_(tables, std::move(marks)) {}
+  explicit Calls(gpu::LaunchTables& tables) : tables_(tables), calls_(tables) {}
 
   void begin(const Function& function, Frame& frame) noexcept;
   void end(Frame& frame) noexcept;

@@ -21,7 +21,6 @@ constexpr gpu::Vendor kVendor{"graph", nullptr, false, 3};
 constexpr std::chrono::milliseconds kPatience{100};    // for calls that are at their begin or end
 constexpr std::chrono::milliseconds kWaitAtStop{400};  // for work that is on its way
 constexpr std::chrono::milliseconds kInterval{50};     // between looks at ended work and new libraries
-constexpr std::int64_t kSettleNs = 2'000'000'000;      // older ends are not on their way any more
 constexpr std::size_t kMostStreams = 4096;
 
 // Errors of the system are the program's to see.
@@ -35,8 +34,8 @@ struct KeptErrno {
 Measuring::Measuring(const Description& description, std::function<void(DeviceDescription)> describe_device)
     : description_(description),
       describe_device_(std::move(describe_device)),
-      calls_(tables_, marks_),
-      fold_(tables_.launches, tables_.graphs, *marks_, gpu::kernel_sources(), kVendor),
+      calls_(tables_),
+      fold_(tables_.launches, tables_.graphs, gpu::kernel_sources(), kVendor),
       places_(description) {}
 
 Measuring::~Measuring() { InCallback::forget(this); }
@@ -76,7 +75,8 @@ void Measuring::resume() {
 void Measuring::on_place_changed(const leadline_event* event, void* user) {
   gpu::ApiCalls& calls = static_cast<Measuring*>(user)->calls_.api();
   if (event->phase == LEADLINE_INSTANT || !calls.is_open()) return;
-  calls.mark(leadline_monitor_now(), event->phase == LEADLINE_BEGIN ? leadline_monitor_context() : 0);
+  const std::int64_t now = leadline_monitor_now();
+  event->phase == LEADLINE_BEGIN ? calls.region_begins(now, leadline_monitor_context()) : calls.region_ends(now);
 }
 
 void Measuring::fold_one(const Finished& finished) {
@@ -120,7 +120,7 @@ void Measuring::fold() {
   const std::int64_t begin = leadline_monitor_now();
   try {
     const std::size_t folded = calls_.finished().drain([this](const Finished& finished) { fold_one(finished); });
-    fold_.settle_before(begin - kSettleNs);
+    fold_.settle_before(tables_.launches.watermark());
     places_.look();
     if (folded > 0) fold_ns_ += leadline_monitor_now() - begin;
   } catch (...) {

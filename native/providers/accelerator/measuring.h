@@ -65,7 +65,6 @@ class Measuring {
   const Description& description_;
   std::function<void(DeviceDescription)> describe_device_;
   gpu::LaunchTables tables_;
-  std::shared_ptr<gpu::MarksRegistry> marks_ = std::make_shared<gpu::MarksRegistry>();
   Calls calls_;
   gpu::ActivityFold fold_;
   leadline_subscription places_changed_ = 0;

@@ -247,7 +247,7 @@ std::uint64_t Callbacks::request(std::int32_t kind) noexcept {
     } else if (kind == names_.copy_request) {
       correlation.node = this_call.memory;
     }
-    tables_.launches.expect(correlation.call);
+    tables_.launches.expect(calls_.place_in_log(), correlation.call);
     return correlation.pack();
   }
   // Not of a HIP call: a library that drives HSA itself, or a thread of HIP's own.
@@ -255,8 +255,7 @@ std::uint64_t Callbacks::request(std::int32_t kind) noexcept {
   const bool told = calls_.is_open();
   const leadline_context place = told ? leadline_monitor_context() : 0;
   tables_.launches.put(correlation.call,
-                       {place, leadline_monitor_now(), calls_.marks_of_this_thread(), LEADLINE_GPU_LAUNCH, 0, !told},
-                       told);
+                       {place, leadline_monitor_now(), calls_.place_in_log(), LEADLINE_GPU_LAUNCH, 0, !told}, told);
   return correlation.pack();
 }
 

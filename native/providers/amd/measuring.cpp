@@ -21,7 +21,6 @@ using InCallback = gpu::InCallback<Measuring>;
 using std::chrono::duration;
 
 constexpr std::chrono::milliseconds kPatience{100};  // for callbacks that are running
-constexpr std::int64_t kSettleNs = 2'000'000'000;    // older records are not on their way any more
 std::atomic<bool> sdk_ended{false};
 
 auto clock_of(const Source& source) {
@@ -34,8 +33,8 @@ Measuring::Measuring(const Options& options, Source& source)
     : options_(options),
       source_(source),
       graphs_(tables_.graphs),
-      callbacks_(source.names(), source.streams(), source.host_memory(), graphs_, tables_, marks_),
-      fold_(tables_.launches, tables_.graphs, *marks_, gpu::kernel_sources(), source.vendor()),
+      callbacks_(source.names(), source.streams(), source.host_memory(), graphs_, tables_),
+      fold_(tables_.launches, tables_.graphs, gpu::kernel_sources(), source.vendor()),
       sampler_(options.instructions.empty() ? nullptr : source.sampler()),
       counters_(options.gpu_metrics.empty() ? nullptr : source.counters()) {
   if (!source.asks()) callbacks_.keep_streams();
@@ -218,7 +217,8 @@ void Measuring::on_place_changed(const leadline_event* event, void* user) {
   auto& self = *static_cast<Measuring*>(user);
   gpu::ApiCalls& calls = self.callbacks_.calls();
   if (event->phase == LEADLINE_INSTANT || !calls.is_open()) return;
-  calls.mark(leadline_monitor_now(), event->phase == LEADLINE_BEGIN ? leadline_monitor_context() : 0);
+  const std::int64_t now = leadline_monitor_now();
+  event->phase == LEADLINE_BEGIN ? calls.region_begins(now, leadline_monitor_context()) : calls.region_ends(now);
 }
 
 void Measuring::on_activity(const leadline_event* event, void* user) {
@@ -238,9 +238,10 @@ void Measuring::on_activity(const leadline_event* event, void* user) {
 
 void Measuring::settle() {
   const std::lock_guard lock(fold_mutex_);
-  fold_.settle_before(leadline_monitor_now() - kSettleNs);
-  settle_samples(leadline_monitor_now() - kSettleNs);
-  settle_scratch(leadline_monitor_now() - kSettleNs);
+  const std::int64_t settled_ns = tables_.launches.watermark();
+  fold_.settle_before(settled_ns);
+  settle_samples(settled_ns);
+  settle_scratch(settled_ns);
 }
 
 // Under fold_mutex_.

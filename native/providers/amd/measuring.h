@@ -86,7 +86,6 @@ class Measuring {
   Options options_;
   Source& source_;
   gpu::LaunchTables tables_;
-  std::shared_ptr<gpu::MarksRegistry> marks_ = std::make_shared<gpu::MarksRegistry>();
   Graphs graphs_;
   Callbacks callbacks_;
   gpu::ActivityFold fold_;

@@ -123,7 +123,7 @@ void Callbacks::leave(const ApiCall& call, const cupti::CallbackData& data) noex
   // Both APIs return an int-sized status, zero for success.
   const bool failed = data.return_value && *static_cast<const std::int32_t*>(data.return_value) != 0;
   if (replay_ != nullptr && calls_.is_outermost() && replay_->leaving(failed)) {
-    tables_.launches.cancel(data.correlation_id);  // no record may come
+    tables_.launches.cancel(calls_.place_in_log(), data.correlation_id);  // no record may come
   }
   if (call.kind == LEADLINE_GPU_GRAPH_INSTANTIATE && calls_.is_outermost()) instantiated();
   calls_.leave(call.kind, call.makes_work, failed,

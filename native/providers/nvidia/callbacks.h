@@ -6,9 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <utility>
 
 #include "gpu/api_calls.h"
 #include "providers/nvidia/api_names.h"
@@ -20,9 +18,8 @@ class KernelReplay;
 
 class Callbacks {
  public:
-  Callbacks(const CuptiFunctions& cupti, const ApiTable& names, gpu::LaunchTables& tables,
-            std::shared_ptr<gpu::MarksRegistry> marks)
-      : cupti_(cupti), names_(names), tables_(tables), calls_(tables, std::move(marks)) {}
+  Callbacks(const CuptiFunctions& cupti, const ApiTable& names, gpu::LaunchTables& tables)
+      : cupti_(cupti), names_(names), tables_(tables), calls_(tables) {}
 
   void handle(cupti::Domain domain, std::uint32_t cbid, const void* data) noexcept;
 
@@ -45,8 +42,7 @@ class Callbacks {
   std::uint64_t calls() const noexcept { return calls_.count(); }
   bool graphs_seen() const noexcept { return graphs_seen_.load(std::memory_order_relaxed); }
 
-  // The calling thread's place changed for a reason other than an API call.
-  void mark(std::int64_t time_ns, leadline_context context) noexcept { calls_.mark(time_ns, context); }
+  gpu::ApiCalls& api() noexcept { return calls_; }
 
  private:
   void enter(const ApiCall& call, const cupti::CallbackData& data) noexcept;

@@ -24,8 +24,6 @@ constexpr std::chrono::milliseconds kPatience{100};  // for callbacks that are r
 // Set while our own thread makes a call that does nothing, in whose end CUPTI is finalised.
 constinit __attribute__((tls_model("initial-exec"))) thread_local bool finalizing_here = false;
 
-constexpr std::int64_t kSettleNs = 2'000'000'000;  // older records are not on their way any more
-
 auto cupti_clock(const CuptiFunctions& cupti) {
   return [&cupti](std::uint64_t* ns) { return cupti.get_timestamp(ns) == cupti::kSuccess; };
 }
@@ -37,9 +35,9 @@ Measuring::Measuring(const Options& options, Driver driver, CuptiLibrary library
       driver_(std::move(driver)),
       library_(std::move(library)),
       version_(library_.version()),
-      callbacks_(library_.call(), calls_, tables_, marks_),
+      callbacks_(library_.call(), calls_, tables_),
       subscription_(library_, calls_),
-      fold_(tables_.launches, tables_.graphs, *marks_, sources, kVendor) {
+      fold_(tables_.launches, tables_.graphs, sources, kVendor) {
   if (!options_.instructions.empty())
     sampler_ = std::make_unique<PcSampler>(library_, driver_, sampling_options(options_));
   if (options_.gpu_metrics.empty()) return;
@@ -232,7 +230,9 @@ void Measuring::on_completed(void* context, std::uint32_t stream, std::uint8_t* 
 void Measuring::on_place_changed(const leadline_event* event, void* user) {
   auto& self = *static_cast<Measuring*>(user);
   if (event->phase == LEADLINE_INSTANT || !self.callbacks_.is_open()) return;
-  self.callbacks_.mark(leadline_monitor_now(), event->phase == LEADLINE_BEGIN ? leadline_monitor_context() : 0);
+  const std::int64_t now = leadline_monitor_now();
+  event->phase == LEADLINE_BEGIN ? self.callbacks_.api().region_begins(now, leadline_monitor_context())
+                                 : self.callbacks_.api().region_ends(now);
 }
 
 void Measuring::on_activity(const leadline_event* event, void* user) {
@@ -280,7 +280,7 @@ void Measuring::drain() {
   if (const gpu::ClockRelation now = gpu::measure_clock(cupti_clock(library_.call())); now.known) clock_ = now;
   try {
     buffers_.drain([this](const gpu::FullBuffer& full) { fold_buffer(full); });
-    const std::int64_t settled_ns = leadline_monitor_now() - kSettleNs;
+    const std::int64_t settled_ns = tables_.launches.watermark();
     settle_samples(settled_ns);  // first: it tells of times in which kernels were replayed, which are not idle
     fold_.settle_before(settled_ns);
   } catch (...) {

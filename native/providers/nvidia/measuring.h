@@ -88,7 +88,6 @@ class Measuring {
   std::vector<gpu::DeviceInfo> devices_;
   ApiTable calls_;
   gpu::LaunchTables tables_;
-  std::shared_ptr<gpu::MarksRegistry> marks_ = std::make_shared<gpu::MarksRegistry>();
   gpu::BufferPool buffers_;
   Callbacks callbacks_;
   Subscription subscription_;

@@ -329,11 +329,11 @@ TEST_CASE("many records fold in constant memory") {
   const std::uint64_t records = asked ? std::strtoull(asked, nullptr, 10) : 200'000;
   TestMonitor::reset([] { return std::int64_t{0}; });
   gpu::CorrelationMap launches;
+  const std::uint32_t thread = launches.log()->take();
   gpu::GraphMap graphs;
-  gpu::MarksRegistry marks;
   gpu::KernelSources sources;
   gpu::DeviceInfo device;
-  gpu::ActivityFold fold(launches, graphs, marks, sources, nvidia::kVendor);
+  gpu::ActivityFold fold(launches, graphs, sources, nvidia::kVendor);
   fold.describe({device});
   const Region region("train");
   const leadline_context place = leadline_monitor_context();
@@ -341,7 +341,7 @@ TEST_CASE("many records fold in constant memory") {
   for (std::uint64_t i = 0; i < records; ++i) {
     const auto id = static_cast<std::uint32_t>(i);
     const auto at = static_cast<std::int64_t>(i * 100);
-    launches.put(id, {place, at, 0, LEADLINE_GPU_LAUNCH, 0, false}, true);
+    launches.put(id, {place, at, thread, LEADLINE_GPU_LAUNCH, 0, false}, true);
     gpu::Work work;
     work.correlation = id;
     work.start_ns = at + 50;
@@ -352,6 +352,7 @@ TEST_CASE("many records fold in constant memory") {
     work.blocks = 1;
     work.block_threads = 32;
     fold.add(work);
+    if (i % 10'000 == 0) fold.settle_before(at);
     if (i == 100'000) after_warm_up = resident_kib();
   }
   const long grown = resident_kib() - after_warm_up;

@@ -156,10 +156,11 @@ std::size_t FakeGpu::record_size(cupti::Kind kind) const {
   }
 }
 
-void FakeGpu::append(const void* record, std::size_t known_bytes, cupti::Kind kind) {
+void FakeGpu::append(const void* record, std::size_t known_bytes, cupti::Kind kind, std::uint64_t end) {
   if (!kinds.contains(kind)) return;
   std::vector<std::uint8_t> bytes(record_size(kind), 0xee);  // what we do not know is not zero
   std::memcpy(bytes.data(), record, std::min(known_bytes, bytes.size()));
+  if (delivery.per_thread) return buffers.append(bytes, static_cast<std::int64_t>(end) - kCuptiEpoch);
   records_.push_back(std::move(bytes));
 }
 
@@ -198,7 +199,8 @@ void FakeGpu::launch(FakeStream* stream, const char* name, const KernelShape& sh
   record.dynamic_shared = shape.dynamic_shared;
   record.correlation_id = correlation;
   record.name = names_.insert(name).first->c_str();
-  append(&record, sizeof record, record.kind);
+  if (keeps_truth) truth.emplace_back(start, stream->ready_ns);
+  append(&record, sizeof record, record.kind, record.end);
 }
 
 void FakeGpu::copy(FakeStream* stream, cupti::CopyKind kind, cupti::MemoryKind from, cupti::MemoryKind to,
@@ -219,7 +221,7 @@ void FakeGpu::copy(FakeStream* stream, cupti::CopyKind kind, cupti::MemoryKind f
   record.context_id = context(stream->device)->id;
   record.stream_id = stream->id;
   record.correlation_id = correlation;
-  append(&record, sizeof record, record.kind);
+  append(&record, sizeof record, record.kind, record.end);
 }
 
 void FakeGpu::set(FakeStream* stream, std::size_t bytes, std::int64_t duration_ns, std::uint32_t correlation) {
@@ -237,7 +239,7 @@ void FakeGpu::set(FakeStream* stream, std::size_t bytes, std::int64_t duration_n
   record.stream_id = stream->id;
   record.correlation_id = correlation;
   record.memory_kind = static_cast<std::uint16_t>(cupti::MemoryKind::kDevice);
-  append(&record, sizeof record, record.kind);
+  append(&record, sizeof record, record.kind, record.end);
 }
 
 void FakeGpu::synchronize(FakeStream* stream, cupti::SyncType type, std::uint32_t correlation) {
@@ -264,7 +266,7 @@ void FakeGpu::synchronize(FakeStream* stream, cupti::SyncType type, std::uint32_
   record.end = static_cast<std::uint64_t>(until + kCuptiEpoch);
   record.correlation_id = correlation;
   record.stream_id = stream ? stream->id : 0xffffffffu;
-  append(&record, sizeof record, record.kind);
+  append(&record, sizeof record, record.kind, record.end);
 }
 
 void FakeGpu::destroy_context(std::int32_t device) {
@@ -291,13 +293,14 @@ void FakeGpu::lose_device() {
 
 std::size_t FakeGpu::pending() {
   const std::lock_guard lock(mutex);
-  return records_.size();
+  return records_.size() + buffers.pending();
 }
 
 void FakeGpu::flush(bool forced) {
   std::vector<std::vector<std::uint8_t>> out;
   {
     const std::lock_guard lock(mutex);
+    if (delivery.per_thread) return buffers.flush(forced);
     while (delivery.drop > 0 && !records_.empty()) {
       records_.pop_front();
       --delivery.drop;
@@ -374,6 +377,9 @@ void FakeGpu::reset() {
   waiting_ran_ns = 0;
   names_work = true;
   delivery = {};
+  buffers.reset();
+  keeps_truth = false;
+  truth.clear();
   sampling.reset();
   counting.reset();
   subscribed = nullptr;

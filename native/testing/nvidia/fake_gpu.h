@@ -22,6 +22,7 @@
 
 #include "providers/nvidia/cuda_abi.h"
 #include "providers/nvidia/cupti_abi.h"
+#include "testing/nvidia/fake_buffers.h"
 #include "testing/nvidia/fake_counting.h"
 #include "testing/nvidia/fake_sampling.h"
 
@@ -74,6 +75,7 @@ struct Delivery {
   std::size_t hold_back = 0;  // newest records kept until a forced flush
   std::size_t drop = 0;       // oldest records dropped and reported
   std::size_t records_per_buffer = 64;
+  bool per_thread = false;  // none of the above: as CUPTI 13 does, see FakeBuffers
 };
 
 struct KernelShape {
@@ -102,6 +104,10 @@ class FakeGpu {
   bool names_work = true;
   std::int64_t loads_ns = 0;  // the next launch loads its code first, for so long
   Delivery delivery;
+  FakeBuffers buffers{*this};
+  // What devices did, in the order of launches: begin and end of each piece of work, where a test wants it.
+  bool keeps_truth = false;
+  std::vector<std::pair<std::int64_t, std::int64_t>> truth;
   FakeSampling sampling;
   FakeCounting counting;
   bool subscribed_when_counting_ended = false;
@@ -194,7 +200,7 @@ class FakeGpu {
 
  private:
   friend class ApiScope;
-  void append(const void* record, std::size_t known_bytes, cupti::Kind kind);
+  void append(const void* record, std::size_t known_bytes, cupti::Kind kind, std::uint64_t end);
   void graph_event(cupti::Resource which, FakeGraph* graph, FakeGraphNode* node, FakeGraphNode* original, void* exec);
 
   std::condition_variable_any answered_;

@@ -94,7 +94,8 @@ void FakeGpu::graph_launch(FakeGraph* graph, FakeStream* stream, std::uint32_t c
     record.graph_node_id = node->id;
     record.graph_id = graph->id;
     record.name = names_.insert(node->kernel).first->c_str();
-    append(&record, sizeof record, record.kind);
+    if (keeps_truth) truth.emplace_back(start, at);
+    append(&record, sizeof record, record.kind, record.end);
   }
   stream->ready_ns = at;
 }
@@ -113,7 +114,7 @@ void FakeGpu::overhead(cupti::OverheadKind kind, std::int64_t duration_ns, std::
   record.start = static_cast<std::uint64_t>(now_ns.load() + kCuptiEpoch);
   record.end = record.start + static_cast<std::uint64_t>(duration_ns);
   record.correlation_id = correlation;
-  append(&record, sizeof record, record.kind);
+  append(&record, sizeof record, record.kind, record.end);
 }
 
 }  // namespace leadline::testing

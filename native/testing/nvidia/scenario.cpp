@@ -104,6 +104,8 @@ bool configure(FakeGpu& gpu, nvidia::Options& options, const ScenarioLine& line)
     gpu.inner_ids_differ = true;
   else if (verb == "order")
     gpu.delivery.order = line.words[1] == "reversed" ? Delivery::Order::kReversed : Delivery::Order::kShuffled;
+  else if (verb == "buffers-of-threads")
+    gpu.delivery.per_thread = true;
   else if (verb == "hold-back")
     gpu.delivery.hold_back = static_cast<std::size_t>(number());
   else if (verb == "drop")
