@@ -110,7 +110,7 @@ std::uint32_t ApiCalls::place_in_log() noexcept {
 }
 
 leadline_context ApiCalls::region() const noexcept {
-  const ThreadState& mine = state_in(session_);
+  const ThreadState& mine = state_in(session_.load(std::memory_order_relaxed));
   if (mine.region_count == 0 || mine.regions_of != state_.load(std::memory_order_relaxed)) return 0;
   return mine.regions[std::min<std::size_t>(mine.region_count, mine.regions.size()) - 1];
 }
@@ -122,7 +122,7 @@ void ApiCalls::put_place(std::int64_t time_ns, leadline_context context) noexcep
 }
 
 void ApiCalls::region_begins(std::int64_t time_ns, leadline_context context) noexcept {
-  ThreadState& mine = state_in(session_);
+  ThreadState& mine = state_in(session_.load(std::memory_order_relaxed));
   const std::uint32_t present = state_.load(std::memory_order_relaxed);
   if (mine.regions_of != present) mine.region_count = 0;  // ends may have gone by unseen
   mine.regions_of = present;
@@ -132,23 +132,23 @@ void ApiCalls::region_begins(std::int64_t time_ns, leadline_context context) noe
 }
 
 void ApiCalls::region_ends(std::int64_t time_ns) noexcept {
-  ThreadState& mine = state_in(session_);
+  ThreadState& mine = state_in(session_.load(std::memory_order_relaxed));
   if (mine.region_count > 0) --mine.region_count;
   put_place(time_ns, region());
 }
 
 ApiCalls::Open ApiCalls::open_call() const noexcept {
-  const ThreadState& thread = state_in(session_);
+  const ThreadState& thread = state_in(session_.load(std::memory_order_relaxed));
   if (thread.depth == 0) return {};
   return {thread.context, static_cast<leadline_gpu_kind>(thread.event.kind), thread.correlation, true};
 }
 
-void ApiCalls::captured() noexcept { state_in(session_).captured = true; }
+void ApiCalls::captured() noexcept { state_in(session_.load(std::memory_order_relaxed)).captured = true; }
 
-bool ApiCalls::is_outermost() const noexcept { return state_in(session_).depth == 1; }
+bool ApiCalls::is_outermost() const noexcept { return state_in(session_.load(std::memory_order_relaxed)).depth == 1; }
 
 bool ApiCalls::enter(leadline_gpu_kind kind, bool makes_work, std::uint32_t correlation) noexcept {
-  ThreadState& thread = state_in(session_);
+  ThreadState& thread = state_in(session_.load(std::memory_order_relaxed));
   if (thread.depth++ == 0) {
     thread.stretch = state_.load(std::memory_order_acquire);
     return true;
@@ -163,7 +163,7 @@ bool ApiCalls::enter(leadline_gpu_kind kind, bool makes_work, std::uint32_t corr
 }
 
 void ApiCalls::begin(const leadline_gpu_api_event& call, bool makes_work) noexcept {
-  ThreadState& thread = state_in(session_);
+  ThreadState& thread = state_in(session_.load(std::memory_order_relaxed));
   const std::uint32_t place = place_in_log();
   const bool told = tells(thread.stretch);
   const auto correlation = static_cast<std::uint32_t>(call.correlation);
@@ -179,6 +179,7 @@ void ApiCalls::begin(const leadline_gpu_api_event& call, bool makes_work) noexce
     return;
   }
   count_.fetch_add(1, std::memory_order_relaxed);
+  tables_.launches.log()->inside(place, true);
   leadline_event event{};
   event.domain = LEADLINE_DOMAIN_GPU_API;
   event.phase = LEADLINE_BEGIN;
@@ -195,7 +196,7 @@ void ApiCalls::begin(const leadline_gpu_api_event& call, bool makes_work) noexce
 
 void ApiCalls::leave(leadline_gpu_kind kind, bool makes_work, bool failed,
                      std::optional<std::uint64_t> address) noexcept {
-  ThreadState& thread = state_in(session_);
+  ThreadState& thread = state_in(session_.load(std::memory_order_relaxed));
   if (thread.depth == 0) return;  // began before measuring did
   if (--thread.depth > 0) return;
   const std::int64_t cpu_ns = waits(kind) ? thread_cpu_ns() : 0;
@@ -205,6 +206,7 @@ void ApiCalls::leave(leadline_gpu_kind kind, bool makes_work, bool failed,
   const bool told = tells(thread.stretch) && (present == thread.stretch || present == kClosed);
   if ((failed || thread.captured) && makes_work) tables_.launches.cancel(place_in_log(), thread.correlation);
   if (!failed && (kind == LEADLINE_GPU_ALLOC || kind == LEADLINE_GPU_FREE)) book_memory(kind, address, told);
+  if (tells(thread.stretch)) tables_.launches.log()->inside(place_in_log(), false);
   if (!told) {
     // Who heard its begin hears its end; the monitor knows when the pause was.
     if (tells(thread.stretch)) end_call(thread.event, now);
@@ -230,7 +232,7 @@ void ApiCalls::leave(leadline_gpu_kind kind, bool makes_work, bool failed,
 
 void ApiCalls::book_memory(leadline_gpu_kind kind, std::optional<std::uint64_t> address, bool told) noexcept {
   if (!address || *address == 0) return;
-  const ThreadState& thread = state_in(session_);
+  const ThreadState& thread = state_in(session_.load(std::memory_order_relaxed));
   const std::int64_t now = leadline_monitor_now();
   if (kind == LEADLINE_GPU_ALLOC) {
     const std::int64_t bytes = thread.event.bytes;

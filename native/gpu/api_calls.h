@@ -60,6 +60,10 @@ class ApiCalls {
   // told; a call that is open now is not told to end.
   void pause() noexcept { state_.store(stretch() | kPaused, std::memory_order_seq_cst); }
 
+  // Calls that are open now will not be told to end: callbacks were off. Those that somebody heard to begin must have
+  // ended, see LaunchLog::any_inside().
+  void forget_open_calls() noexcept { session_.store(next_session(), std::memory_order_relaxed); }
+
   // Waits become metrics here when the vendor gives no records of them.
   void set_time_waits(bool on) noexcept { time_waits_.store(on, std::memory_order_relaxed); }
   void set_recorder(Recorder* recorder) noexcept { recorder_.store(recorder, std::memory_order_release); }
@@ -73,7 +77,7 @@ class ApiCalls {
   static std::uint32_t next_session() noexcept;
 
   LaunchTables& tables_;
-  const std::uint32_t session_ = next_session();  // what a thread kept of an earlier one is void
+  std::atomic<std::uint32_t> session_{next_session()};  // what a thread kept of an earlier one is void
   std::atomic<Recorder*> recorder_{nullptr};
   // Closed, or the number of the stretch between two changes, with kPaused.
   static constexpr std::uint32_t kClosed = 0;

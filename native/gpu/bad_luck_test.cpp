@@ -117,12 +117,12 @@ TEST_CASE("without memory at any one moment a record is folded once or lost and 
 
 TEST_CASE("a buffer whose records could not all be handled does not come again") {
   BufferPool pool;
-  std::uint8_t* const buffer = pool.take();
+  std::uint8_t* const buffer = pool.take().data;
   REQUIRE(buffer != nullptr);
   REQUIRE(pool.submit({buffer, 1, nullptr, 0}));
   CHECK_THROWS_AS(pool.drain([](const FullBuffer&) { throw std::bad_alloc(); }), std::bad_alloc);
   CHECK(pool.drain([](const FullBuffer&) {}) == 0);
-  CHECK(pool.take() == buffer);
+  CHECK(pool.take().data == buffer);
 }
 
 }  // namespace leadline::gpu

@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/ids.h"
 #include "gpu/measure.h"
 
 namespace leadline::gpu {
@@ -95,7 +96,12 @@ void CounterSamples::ran(const KernelRun& run, const char* mangled) {
     return window.device == run.device && run.start_ns < window.end_ns && window.start_ns < run.end_ns;
   });
   if (!inside) return;
-  if (runs_.size() >= kMostRuns) runs_.pop_front();
+  if (runs_.size() >= kMostRuns) {
+    runs_.pop_front();
+    ++counters_.runs_dropped;
+    count_loss(LossKind::kCountersDropped, 1,
+               "More kernels ran while counters were read than are kept until the readings come.");
+  }
   runs_.push_back({run, &*names_.emplace(mangled == nullptr ? "" : mangled).first});
 }
 

@@ -46,8 +46,9 @@ struct CounterBatch {
 };
 
 struct CounterCounters {
-  std::uint64_t readings = 0;   // intervals
-  std::uint64_t no_record = 0;  // of those, in which no kernel's record lies: the device may have been busy
+  std::uint64_t readings = 0;      // intervals
+  std::uint64_t runs_dropped = 0;  // kernels for which there was no room until readings came
+  std::uint64_t no_record = 0;     // of those, in which no kernel's record lies: the device may have been busy
 };
 
 class CounterSamples {

@@ -56,6 +56,7 @@ class LaunchLog {
       bool taken = false;
       if (!threads_[i].taken.compare_exchange_strong(taken, true, std::memory_order_acq_rel)) continue;
       raise(used_, i + 1);
+      threads_[i].inside.store(false, std::memory_order_relaxed);
       // The thread before was in regions of its own.
       if (threads_[i].last != nullptr) append(i, {.time_ns = leadline_monitor_now()});
       return i;
@@ -64,6 +65,16 @@ class LaunchLog {
   }
   void give_back(std::uint32_t thread) noexcept {
     if (thread < kThreads) threads_[thread].taken.store(false, std::memory_order_release);
+  }
+
+  // The thread whose place it is begins and ends a call whose end somebody awaits.
+  void inside(std::uint32_t thread, bool is) noexcept {
+    if (thread < kThreads) threads_[thread].inside.store(is, std::memory_order_release);
+  }
+  bool any_inside() const noexcept {
+    bool any = false;
+    each_thread([&](std::uint32_t i) { any = any || threads_[i].inside.load(std::memory_order_acquire); });
+    return any;
   }
 
   // By the thread whose place it is; kNone: by any thread.
@@ -127,6 +138,7 @@ class LaunchLog {
     Page* last = nullptr;
     std::uint32_t next_entry = 0;
     std::atomic<bool> taken{false};
+    std::atomic<bool> inside{false};
     std::atomic<std::uint64_t> works{0};
     std::atomic<Page*> begin{nullptr};
     // Of the thread that reads; a line of its own.

@@ -16,7 +16,7 @@
 namespace leadline::gpu {
 
 struct Options {
-  double flush_interval_s = 0.25;        // how long finished work may wait for its place in the tree
+  double flush_interval_s = 1;           // how long finished work may wait for its place in the tree
   double wait_at_stop_s = 0.4;           // how long stop() waits for work in flight
   std::string instructions;              // sample instructions, in a way that the vendor has a word for; empty: do not
   std::vector<std::string> gpu_metrics;  // hardware counters to read; empty: none

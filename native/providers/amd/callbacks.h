@@ -24,12 +24,7 @@ class Callbacks {
  public:
   Callbacks(const SdkNames& names, StreamNumbers& streams, gpu::HostMemory& host_memory, Graphs& graphs,
             gpu::LaunchTables& tables)
-      : names_(names),
-        streams_(streams),
-        host_memory_(host_memory),
-        graphs_(graphs),
-        tables_(tables),
-        calls_(tables) {}
+      : names_(names), streams_(streams), host_memory_(host_memory), graphs_(graphs), tables_(tables), calls_(tables) {}
 
   void hip(std::int32_t operation, sdk::Phase phase, const sdk::HipCall& call) noexcept;
   // A call of RCCL or HSA; those of HIP inside it are the same call to the user.

@@ -107,9 +107,12 @@ void Callbacks::enter(const ApiCall& call, const cupti::CallbackData& data) noex
   if (tells_launches_ && call.kind == LEADLINE_GPU_LAUNCH) {
     gpu::KernelRun run;
     run.context = calls_.open_call().place;
-    run.stream = stream_of(call, data);
     run.correlation = run.call = data.correlation_id;
-    PcSampler::launching(run, data.symbol_name);
+    const bool on_stream = at.stream != ArgumentLayout::kNone && data.params != nullptr;
+    // What number its stream has is asked for where the launch is sampled.
+    PcSampler::launching(run, data.symbol_name,
+                         {on_stream ? data.context : nullptr,
+                          on_stream ? argument<void*>(data.params, at.stream) : nullptr, call.per_thread_stream});
   }
   if (replay_ != nullptr && replay_->is_busy() &&
       (call.kind == LEADLINE_GPU_LAUNCH || call.kind == LEADLINE_GPU_GRAPH_LAUNCH)) {

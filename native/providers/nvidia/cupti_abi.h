@@ -30,6 +30,7 @@ inline constexpr std::uint32_t kVersion12_0 = 18;
 inline constexpr std::uint32_t kVersion12_4 = 22;  // overhead records carry a correlation id
 inline constexpr std::uint32_t kVersion12_6 = 24;  // finalising after CUDA graphs is safe
 inline constexpr std::uint32_t kVersion12_8 = 26;  // synchronisation records name the awaited event record
+inline constexpr std::uint32_t kVersion12_9 = 27;  // a request for a buffer may be answered with none
 inline constexpr std::uint32_t kVersion13_0 = 130000;
 inline constexpr std::uint32_t kVersion13_2 = 130200;  // subscriber parameters ask for shared subscription
 inline constexpr std::uint32_t kVersion13_3 = 130300;  // all activity calls exist per subscriber
@@ -88,7 +89,11 @@ enum class OverheadKind : std::uint32_t {
   kBufferRequest = 7u << 16,
 };
 
+// Of the whole library, by cuptiActivitySetAttribute.
+enum class Attribute : std::int32_t { kZeroedBuffers = 5 };
+
 using Subscriber = struct SubscriberTag*;
+using Timestamp = std::uint64_t (*)();
 using CallbackFunction = void (*)(void* user, Domain domain, std::uint32_t cbid, const void* data);
 using BufferRequested = void (*)(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records);
 using BufferCompleted = void (*)(void* context, std::uint32_t stream, std::uint8_t* buffer, std::size_t size,

@@ -66,6 +66,7 @@ bool Measuring::start(std::string* message, std::string* holder, bool inside_cud
     return false;
   }
   clock_ = gpu::measure_clock(cupti_clock(library_.call()));
+  offer_buffers();
   InCallback::use(this);
   sampling_ = sampler_ && sampler_->begin();
   const SampledRecords beside = sampling_ ? sampler_->records() : SampledRecords::kNone;
@@ -112,6 +113,8 @@ bool Measuring::start(std::string* message, std::string* holder, bool inside_cud
 
 void Measuring::pause() {
   callbacks_.pause();
+  const std::unique_lock rest(rest_mutex_, std::chrono::system_clock::now() + limit_);
+  if (rest && paused_since_ns_ == 0) paused_since_ns_ = waiting_clock();
   if (sampling_) sampler_->windows().pause();
   if (counting_) counters_->windows().pause();
   if (replaying_) replay_->windows().pause();
@@ -124,6 +127,18 @@ void Measuring::pause() {
 }
 
 void Measuring::resume() {
+  {
+    const std::unique_lock rest(rest_mutex_, std::chrono::system_clock::now() + limit_);
+    if (rest) paused_since_ns_ = 0;
+    const bool must_go_on = !rest || rests_;
+    const bool goes_on = !must_go_on || ask("told to go on after a pause", [this, is_ours = rest.owns_lock()] {
+      if (!is_ours) return;
+      callbacks_.api().forget_open_calls();
+      subscription_.rest(false);
+    });
+    if (!rest || !goes_on) return;  // CUPTI does not answer, which has been told
+    rests_ = false;
+  }
   {
     const std::lock_guard lock(fold_mutex_);
     const std::int64_t now = leadline_monitor_now();
@@ -202,30 +217,6 @@ void Measuring::on_callback(void*, cupti::Domain domain, std::uint32_t cbid, con
   self.callbacks_.handle(domain, cbid, data);
 }
 
-void Measuring::on_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most) {
-  *most = 0;
-  *size = 0;
-  *buffer = nullptr;
-  const InCallback self;
-  if (!self) return;
-  *buffer = self->buffers_.take();
-  if (*buffer) {
-    *size = gpu::BufferPool::kBytes;
-  } else {
-    gpu::count_loss(
-        LossKind::kGpuBufferExhausted, 1,
-        "All activity buffers were in use, so CUPTI may have dropped records; the machine may have too few free "
-        "cores.");
-  }
-}
-
-void Measuring::on_completed(void* context, std::uint32_t stream, std::uint8_t* buffer, std::size_t,
-                             std::size_t valid) {
-  const InCallback self;
-  if (!self || !self->buffers_.submit({buffer, valid, context, stream})) return;
-  self->ready_.store(true, std::memory_order_release);  // the folding thread looks now and then
-}
-
 // Regions and phases only: what lies between two API calls outside of them is charged to the call it leads to.
 void Measuring::on_place_changed(const leadline_event* event, void* user) {
   auto& self = *static_cast<Measuring*>(user);
@@ -260,8 +251,10 @@ void Measuring::run() {
     wake_.wait_for(lock, look);
     if (ending_) break;
     lock.unlock();
+    buffers_->prepare();
+    rest_if_paused_long();
     const bool flush_now = steady_clock::now() >= next_flush;
-    if (flush_now && !fatal_.load(std::memory_order_relaxed)) {
+    if (flush_now && !rests_.load(std::memory_order_relaxed) && !fatal_.load(std::memory_order_relaxed)) {
       flushing_since_ns_.store(waiting_clock(), std::memory_order_relaxed);
       subscription_.flush(false);
       flushing_since_ns_.store(0, std::memory_order_relaxed);
@@ -279,7 +272,7 @@ void Measuring::drain() {
   const std::int64_t begin = leadline_monitor_now();
   if (const gpu::ClockRelation now = gpu::measure_clock(cupti_clock(library_.call())); now.known) clock_ = now;
   try {
-    buffers_.drain([this](const gpu::FullBuffer& full) { fold_buffer(full); });
+    buffers_->drain([this](const gpu::FullBuffer& full) { fold_buffer(full); });
     const std::int64_t settled_ns = tables_.launches.watermark();
     settle_samples(settled_ns);  // first: it tells of times in which kernels were replayed, which are not idle
     fold_.settle_before(settled_ns);
@@ -380,11 +373,13 @@ void Measuring::stop() {
     drain();
     ask("told to stop", [this, counters_back, replay_back, back] {
       subscription_.stop_activity();
+      subscription_.flush(true);  // what threads have launched meanwhile
       if (counting_ && counters_back) counters_->release();
       if (replaying_ && replay_back) replay_->release();
       back&& finalize() ? subscription_.forget() : subscription_.close();
     });
   }
+  if (alive()) drain();
   InCallback::forget(this);
   left_alone_ = InCallback::wait(kPatience) && back && !asking_.is_stuck();
   {
@@ -392,6 +387,7 @@ void Measuring::stop() {
     settle_samples(INT64_MAX);
     fold_.finish();
   }
+  keep_what_cupti_holds();
   if (activities_ != 0) leadline_monitor_unregister(activities_);
   activities_ = 0;
   callbacks_.set_recorder(nullptr);

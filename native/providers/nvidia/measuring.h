@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "gpu/activity_fold.h"
 #include "gpu/bounded_calls.h"
@@ -74,10 +75,13 @@ class Measuring {
   void start_thread();
   void learn_devices() noexcept;
   void run();
+  void rest_if_paused_long() noexcept;
   void drain();
   void fold_buffer(const gpu::FullBuffer& full);
   bool fetch();
   bool finalize();
+  void offer_buffers();
+  void keep_what_cupti_holds();
   void describe_devices() const;
   bool ask(const char* what, std::function<void()> calls);
 
@@ -88,7 +92,7 @@ class Measuring {
   std::vector<gpu::DeviceInfo> devices_;
   ApiTable calls_;
   gpu::LaunchTables tables_;
-  gpu::BufferPool buffers_;
+  std::unique_ptr<gpu::BufferPool> buffers_ = std::make_unique<gpu::BufferPool>();
   Callbacks callbacks_;
   Subscription subscription_;
   gpu::ActivityFold fold_;
@@ -110,6 +114,10 @@ class Measuring {
   std::atomic<bool> fatal_{false};
   std::atomic<bool> finalizing_{false};
   std::atomic<bool> finalized_{false};
+
+  std::timed_mutex rest_mutex_;
+  std::int64_t paused_since_ns_ = 0;  // under rest_mutex_; 0: not paused
+  std::atomic<bool> rests_{false};    // CUPTI neither records nor calls back; changed under rest_mutex_
 
   std::mutex wake_mutex_;
   std::condition_variable wake_;

@@ -33,7 +33,7 @@ Details Measuring::details() const {
   details.graph_nodes_unknown = c.graph_nodes_unknown;
   details.vendor_overhead_ns = c.vendor_overhead_ns;
   details.fold_ns = fold_ns_;
-  details.held_bytes = buffers_.held_bytes() + tables_.launches.held_bytes();
+  details.held_bytes = (buffers_ ? buffers_->held_bytes() : 0) + tables_.launches.held_bytes();
   details.cupti_finalized = finalized_.load();
   details.device_lost = fatal_.load();
   if (sampler_) details.instructions = sampler_->details();

@@ -27,15 +27,7 @@ constexpr const char* kHangs =
     "Instructions are not sampled from here on because CUPTI did not answer in time when samples were asked "
     "for; try LEADLINE_PC_PLACE=helper, or another driver.";
 
-struct Launching {
-  gpu::KernelRun run;
-  const char* mangled = nullptr;
-};
-thread_local constinit Launching this_launch;
-
 }  // namespace
-
-void PcSampler::launching(const gpu::KernelRun& run, const char* mangled) noexcept { this_launch = {run, mangled}; }
 
 PcSampler::PcSampler(const CuptiLibrary& library, const Driver& driver, PcSamplingOptions options)
     : library_(library),
@@ -338,18 +330,6 @@ void PcSampler::finish(Context& context) {
   know_launch(context);
   drain(context);
   samples_.window_closes(context.device, context.windows.back().end_ns);
-}
-
-// Where a window holds one launch, and no record will tell of it, the launch is the one that has just been made.
-void PcSampler::know_launch(const Context& context) {
-  if (options_.switches.records != SampledRecords::kNone) return;
-  if (context.launches != 1 || this_launch.mangled == nullptr || context.opened_by != std::this_thread::get_id())
-    return;
-  gpu::KernelRun run = this_launch.run;
-  run.device = context.device;
-  run.start_ns = context.windows.back().start_ns;
-  run.end_ns = context.windows.back().end_ns;
-  samples_.ran(run, this_launch.mangled);
 }
 
 // Where sampling stays on: what there is belongs to the time until now.

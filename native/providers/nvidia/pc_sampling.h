@@ -74,7 +74,12 @@ class PcSampler {
   void code_unloading(void* context) noexcept;
 
   // At the begin of the outermost call that launches: where it stands. Until the thread's next launch.
-  static void launching(const gpu::KernelRun& run, const char* mangled) noexcept;
+  struct StreamOfLaunch {
+    void* context = nullptr;
+    void* stream = nullptr;
+    bool per_thread = false;
+  };
+  static void launching(const gpu::KernelRun& run, const char* mangled, const StreamOfLaunch& on) noexcept;
   SampledRecords records() const noexcept { return options_.switches.records; }
   bool names_code() const noexcept { return options_.switches.names_code; }
   gpu::SamplingWindows& windows() noexcept { return windows_; }

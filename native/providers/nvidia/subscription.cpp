@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "leadline/monitor.h"
 #include "providers/nvidia/call_trace.h"
 
 namespace leadline::nvidia {
@@ -119,11 +120,26 @@ cupti::Result Subscription::enable(cupti::Kind kind) const noexcept {
                                             : call.activity_enable(kind);
 }
 
+cupti::Result Subscription::disable(cupti::Kind kind) const noexcept {
+  const CuptiFunctions& call = library_.call();
+  return mode_ == SubscriptionMode::kShared ? call.activity_disable_v2(subscriber_, kind, nullptr)
+                                            : call.activity_disable(kind);
+}
+
 bool Subscription::start_activity(cupti::BufferRequested requested, cupti::BufferCompleted completed, bool whole_graphs,
                                   bool waits, std::optional<SampledRecords> sampled) {
   const CuptiFunctions& call = library_.call();
   plain_requested = requested;
   plain_completed = completed;
+  // Before any kind is on. Records then have the monitor's time, which no step of the system's clock moves.
+  if (call.register_timestamp != nullptr) {
+    call.register_timestamp([] { return static_cast<std::uint64_t>(leadline_monitor_now()); });
+  }
+  // Else CUPTI fills each buffer with zeros in the launch that asks for it.
+  if (std::uint8_t on = 1; call.set_attribute != nullptr && mode_ == SubscriptionMode::kSingle) {
+    std::size_t size = sizeof on;
+    call.set_attribute(cupti::Attribute::kZeroedBuffers, &size, &on);
+  }
   cupti::Result result = mode_ == SubscriptionMode::kShared
                              ? call.register_callbacks_v2(subscriber_, requested_v2, completed_v2)
                              : call.register_callbacks(requested, completed);
@@ -177,6 +193,21 @@ void Subscription::enable_callbacks() {
   enable_one(cupti::Domain::kState, kFatalError, true);
 }
 
+void Subscription::rest(bool on) {
+  for (const cupti::Kind kind : enabled_) on ? disable(kind) : enable(kind);
+  for (const cupti::Domain domain : {cupti::Domain::kDriver, cupti::Domain::kRuntime}) {
+    const std::vector<ApiCall>& calls = calls_.calls(domain);
+    for (std::size_t cbid = 1; cbid < calls.size(); ++cbid) {
+      // Memory and graphs outlive the pause that they were made in, and are rare.
+      const leadline_gpu_kind kind = calls[cbid].kind;
+      const bool is_kept = kind == LEADLINE_GPU_ALLOC || kind == LEADLINE_GPU_FREE ||
+                           kind == LEADLINE_GPU_GRAPH_CREATE || kind == LEADLINE_GPU_GRAPH_INSTANTIATE;
+      // One by one: switching the whole domain off may take others' callbacks and records with it before 12.6.
+      if (calls[cbid].followed && !is_kept) enable_one(domain, static_cast<std::uint32_t>(cbid), !on);
+    }
+  }
+}
+
 void Subscription::disable_callbacks() {
   const CuptiFunctions& call = library_.call();
   for (const cupti::Domain domain :
@@ -186,11 +217,7 @@ void Subscription::disable_callbacks() {
 }
 
 void Subscription::stop_activity() {
-  const CuptiFunctions& call = library_.call();
-  for (const cupti::Kind kind : enabled_) {
-    mode_ == SubscriptionMode::kShared ? call.activity_disable_v2(subscriber_, kind, nullptr)
-                                       : call.activity_disable(kind);
-  }
+  for (const cupti::Kind kind : enabled_) disable(kind);
   enabled_.clear();
 }
 

@@ -28,6 +28,8 @@ class Subscription {
                       std::optional<SampledRecords> sampled);
   // Followed calls, contexts, modules, graphs.
   void enable_callbacks();
+  // For a long pause: records, and callbacks of calls of which nothing has to be known later, are off, or on again.
+  void rest(bool on);
   void disable_callbacks();
   void stop_activity();
   void close();
@@ -48,6 +50,7 @@ class Subscription {
  private:
   cupti::Result subscribe(SubscriptionMode mode, cupti::CallbackFunction callback, void* user);
   cupti::Result enable(cupti::Kind kind) const noexcept;
+  cupti::Result disable(cupti::Kind kind) const noexcept;
   std::string refusal(cupti::Result result) const;
 
   const CuptiLibrary& library_;

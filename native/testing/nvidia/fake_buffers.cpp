@@ -1,5 +1,6 @@
 #include "testing/nvidia/fake_buffers.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -14,7 +15,11 @@ bool FakeBuffers::request(Buffer* buffer) {
   } else if (gpu_.requested) {
     gpu_.requested(&buffer->data, &buffer->size, &most);
   }
-  if (buffer->data != nullptr) return true;
+  if (buffer->data != nullptr) {
+    const auto is_zero = [](std::uint8_t byte) { return byte == 0; };
+    if (wants_zeros && !std::all_of(buffer->data, buffer->data + buffer->size, is_zero)) ++dirty;
+    return true;
+  }
   ++refused;
   // CUPTI before 12.9 looks into what it was given.
   constexpr std::uint32_t kVersion12_9 = 27;
@@ -101,7 +106,8 @@ void FakeBuffers::write_to_kept() {
 void FakeBuffers::reset() {
   buffers_.clear();
   kept_.clear();
-  kept = refused = most_records = 0;
+  kept = refused = dirty = most_records = 0;
+  wants_zeros = false;
 }
 
 }  // namespace leadline::testing

@@ -30,6 +30,8 @@ class FakeBuffers {
 
   std::size_t kept = 0;          // buffers that no flush hands over, a test's wish
   std::size_t refused = 0;       // requests that were answered with nothing
+  bool wants_zeros = false;      // the tool provides buffers that are all zeros
+  std::size_t dirty = 0;         // that were not
   std::size_t most_records = 0;  // in a buffer; 0: as many as it holds
 
  private:

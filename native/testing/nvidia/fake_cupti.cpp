@@ -153,8 +153,20 @@ cupti::Result cuptiActivityGetNumDroppedRecords(void*, std::uint32_t, std::size_
 cupti::Result cuptiActivityGetNumDroppedRecords_v2(cupti::Subscriber, void*, std::uint32_t, std::size_t* dropped) {
   return take_dropped(dropped);
 }
+cupti::Result cuptiActivityRegisterTimestampCallback(cupti::Timestamp timestamp) {
+  FakeGpu& gpu = *fake_gpu();
+  const std::lock_guard lock(gpu.mutex);
+  gpu.timestamp = timestamp;
+  gpu.timestamp_epoch_ns = static_cast<std::int64_t>(timestamp()) - gpu.tick(0);
+  return cupti::kSuccess;
+}
+cupti::Result cuptiActivitySetAttribute(cupti::Attribute attribute, std::size_t*, void* value) {
+  if (attribute != cupti::Attribute::kZeroedBuffers) return cupti::kInvalidParameter;
+  fake_gpu()->buffers.wants_zeros = *static_cast<std::uint8_t*>(value) != 0;
+  return cupti::kSuccess;
+}
 cupti::Result cuptiGetTimestamp(std::uint64_t* timestamp) {
-  *timestamp = static_cast<std::uint64_t>(fake_gpu()->tick(0) + FakeGpu::kCuptiEpoch);
+  *timestamp = static_cast<std::uint64_t>(fake_gpu()->tick(0) + fake_gpu()->epoch());
   return cupti::kSuccess;
 }
 cupti::Result cuptiGetDeviceId(void* context, std::uint32_t* device) {

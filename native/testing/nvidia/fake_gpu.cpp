@@ -160,7 +160,7 @@ void FakeGpu::append(const void* record, std::size_t known_bytes, cupti::Kind ki
   if (!kinds.contains(kind)) return;
   std::vector<std::uint8_t> bytes(record_size(kind), 0xee);  // what we do not know is not zero
   std::memcpy(bytes.data(), record, std::min(known_bytes, bytes.size()));
-  if (delivery.per_thread) return buffers.append(bytes, static_cast<std::int64_t>(end) - kCuptiEpoch);
+  if (delivery.per_thread) return buffers.append(bytes, static_cast<std::int64_t>(end) - epoch());
   records_.push_back(std::move(bytes));
 }
 
@@ -185,8 +185,8 @@ void FakeGpu::launch(FakeStream* stream, const char* name, const KernelShape& sh
   const bool is_replayed = counting.replays(context(stream->device));
   now_ns += counting.ran(stream->device, name, start, stream->ready_ns, context(stream->device));
   if (is_replayed && !counting.records_of_replayed) return;  // as on an H100 with CUPTI 13.0
-  record.start = static_cast<std::uint64_t>(start + kCuptiEpoch);
-  record.end = static_cast<std::uint64_t>(stream->ready_ns + kCuptiEpoch);
+  record.start = static_cast<std::uint64_t>(start + epoch());
+  record.end = static_cast<std::uint64_t>(stream->ready_ns + epoch());
   record.device_id = static_cast<std::uint32_t>(stream->device);
   record.context_id = context(stream->device)->id;
   record.stream_id = stream->id;
@@ -215,8 +215,8 @@ void FakeGpu::copy(FakeStream* stream, cupti::CopyKind kind, cupti::MemoryKind f
   record.bytes = bytes;
   const std::int64_t start = std::max(tick(0) + 500, stream->ready_ns);
   stream->ready_ns = start + duration_ns;
-  record.start = static_cast<std::uint64_t>(start + kCuptiEpoch);
-  record.end = static_cast<std::uint64_t>(stream->ready_ns + kCuptiEpoch);
+  record.start = static_cast<std::uint64_t>(start + epoch());
+  record.end = static_cast<std::uint64_t>(stream->ready_ns + epoch());
   record.device_id = static_cast<std::uint32_t>(stream->device);
   record.context_id = context(stream->device)->id;
   record.stream_id = stream->id;
@@ -232,8 +232,8 @@ void FakeGpu::set(FakeStream* stream, std::size_t bytes, std::int64_t duration_n
   record.bytes = bytes;
   const std::int64_t start = std::max(tick(0) + 500, stream->ready_ns);
   stream->ready_ns = start + duration_ns;
-  record.start = static_cast<std::uint64_t>(start + kCuptiEpoch);
-  record.end = static_cast<std::uint64_t>(stream->ready_ns + kCuptiEpoch);
+  record.start = static_cast<std::uint64_t>(start + epoch());
+  record.end = static_cast<std::uint64_t>(stream->ready_ns + epoch());
   record.device_id = static_cast<std::uint32_t>(stream->device);
   record.context_id = context(stream->device)->id;
   record.stream_id = stream->id;
@@ -262,8 +262,8 @@ void FakeGpu::synchronize(FakeStream* stream, cupti::SyncType type, std::uint32_
   cupti::SynchronizationRecord record{};
   record.kind = cupti::Kind::kSynchronization;
   record.type = type;
-  record.start = static_cast<std::uint64_t>(begin + kCuptiEpoch);
-  record.end = static_cast<std::uint64_t>(until + kCuptiEpoch);
+  record.start = static_cast<std::uint64_t>(begin + epoch());
+  record.end = static_cast<std::uint64_t>(until + epoch());
   record.correlation_id = correlation;
   record.stream_id = stream ? stream->id : 0xffffffffu;
   append(&record, sizeof record, record.kind, record.end);
@@ -339,86 +339,6 @@ void FakeGpu::flush(bool forced) {
       completed(nullptr, 0, buffer, size, used);
     }
   }
-}
-
-void FakeGpu::read_environment() {
-  const std::lock_guard lock(mutex);
-  if (const char* name = std::getenv("FAKE_HOLDER")) holder = name;
-  if (const char* result = std::getenv("FAKE_REFUSES"))
-    subscribe_result = static_cast<cupti::Result>(std::atoi(result));
-  if (const char* result = std::getenv("FAKE_REFUSES_SAMPLING")) {
-    sampling.enable_result = counting.enable_result = static_cast<cupti::Result>(std::atoi(result));
-  }
-  if (const char* version = std::getenv("FAKE_DRIVER_CUDA")) driver_cuda_version = std::atoi(version);
-  if (const char* result = std::getenv("FAKE_INIT")) init_result = static_cast<cuda::Result>(std::atoi(result));
-  waits_asleep = std::getenv("FAKE_SLEEPS") != nullptr;
-  // As the driver does: an empty list hides every device.
-  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible && *visible == '\0') {
-    init_result = cuda::kNoDevice;
-    devices.clear();
-  }
-}
-
-void FakeGpu::reset() {
-  const std::lock_guard lock(mutex);
-  cupti_version = 130001;
-  driver_cuda_version = 13000;
-  init_result = cuda::kSuccess;
-  started.store(std::getenv("FAKE_CUDA_NOT_STARTED") == nullptr);
-  contexts_.clear();
-  holder.clear();
-  holder_shares = false;
-  subscribe_result = activity_result = cupti::kSuccess;
-  subscribed_when_counting_ended = false;
-  costs.clear();
-  unanswered.clear();
-  inner_ids_differ = false;
-  real_clock = waits_asleep = false;
-  waiting_ran_ns = 0;
-  names_work = true;
-  delivery = {};
-  buffers.reset();
-  keeps_truth = false;
-  truth.clear();
-  sampling.reset();
-  counting.reset();
-  subscribed = nullptr;
-  callback = nullptr;
-  enabled.clear();
-  kinds.clear();
-  requested = nullptr;
-  completed = nullptr;
-  requested_v2 = nullptr;
-  completed_v2 = nullptr;
-  dropped = 0;
-  finalized = 0;
-  finalized_inside_call = false;
-  calls_after_finalize = 0;
-  noisy_callbacks_enabled = 0;
-  records_.clear();
-  streams_.clear();
-  events_.clear();
-  now_ns.store(1'000'000);
-  next_correlation_.store(1);
-  next_graph_ = 1;
-  FakeDevice device;
-  using A = cuda::Attribute;
-  device.attributes = {{A::kMajor, 9},
-                       {A::kMinor, 0},
-                       {A::kMultiprocessors, 132},
-                       {A::kWarpSize, 32},
-                       {A::kMaxThreadsPerMultiprocessor, 2048},
-                       {A::kMaxBlocksPerMultiprocessor, 32},
-                       {A::kMaxRegistersPerMultiprocessor, 65536},
-                       {A::kMaxSharedPerMultiprocessor, 233472},
-                       {A::kReservedSharedPerBlock, 1024},
-                       // Asked by programs, not by Leadline: registers per block, clocks, bus width, shared per block.
-                       {A{12}, 65536},
-                       {A{13}, 1980000},
-                       {A{36}, 3201000},
-                       {A{37}, 6144},
-                       {A{97}, 232448}};
-  devices.assign(1, device);
 }
 
 }  // namespace leadline::testing

@@ -77,12 +77,12 @@ void FakeGpu::graph_launch(FakeGraph* graph, FakeStream* stream, std::uint32_t c
   for (FakeGraphNode* node : graph->nodes) {
     cupti::KernelRecord record{};
     record.kind = kernel_kind();
-    record.start = static_cast<std::uint64_t>(at + kCuptiEpoch);
+    record.start = static_cast<std::uint64_t>(at + epoch());
     sampling.ran(context(stream->device), node->kernel, correlation);
     const std::int64_t start = at;
     at += sampling.duration(context(stream->device), node->duration_ns);
     counting.ran(stream->device, node->kernel, start, at);
-    record.end = static_cast<std::uint64_t>(at + kCuptiEpoch);
+    record.end = static_cast<std::uint64_t>(at + epoch());
     record.device_id = static_cast<std::uint32_t>(stream->device);
     record.context_id = context(stream->device)->id;
     record.stream_id = stream->id;
@@ -111,7 +111,7 @@ void FakeGpu::overhead(cupti::OverheadKind kind, std::int64_t duration_ns, std::
   cupti::OverheadRecord record{};
   record.kind = cupti::Kind::kOverhead;
   record.overhead = kind;
-  record.start = static_cast<std::uint64_t>(now_ns.load() + kCuptiEpoch);
+  record.start = static_cast<std::uint64_t>(now_ns.load() + epoch());
   record.end = record.start + static_cast<std::uint64_t>(duration_ns);
   record.correlation_id = correlation;
   append(&record, sizeof record, record.kind, record.end);
