@@ -1,6 +1,6 @@
 """Scores the verdict and the first three findings on the programs of examples/complaints_exam and their repaired twins.
 
-    python bench/exam.py [--only NAME] [--results FOLDER]
+    python bench/exam.py [--set exam|blind] [--only NAME] [--results FOLDER]
 
 A cause is named where the sentence, its facts or one of the first three findings has one of the planted lines, and one
 of the words that say why. A twin is left alone where it has no warning that names a planted line.
@@ -9,6 +9,7 @@ of the words that say why. A twin is left alone where it has no warning that nam
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
@@ -20,17 +21,22 @@ from typing import Any
 import leadline
 from common import add_results_option, machine, markdown_table, write_results
 
-FOLDER = Path(__file__).resolve().parents[1] / "examples" / "complaints_exam"
-_LIMIT_S = 240
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+SETS = {"exam": "complaints_exam", "blind": "complaints_blind"}
+"""Folders of programs. `blind`: by somebody who had not read the rules; the score in bench/results is the first."""
+_LIMIT_S = 400
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_results_option(parser)
     parser.add_argument("--only", default="", help="one program")
+    parser.add_argument("--set", choices=SETS, default="exam", help="which programs (default: %(default)s)")
+    parser.add_argument("--folder", default="", help="another folder of programs, with keys.json")
     arguments = parser.parse_args()
-    keys = json.loads((FOLDER / "keys.json").read_text(encoding="utf-8"))
-    rows = [scored(name, key) for name, key in keys.items() if arguments.only in ("", name)]
+    folder = Path(arguments.folder) if arguments.folder else EXAMPLES / SETS[arguments.set]
+    keys = json.loads((folder / "keys.json").read_text(encoding="utf-8"))
+    rows = [scored(folder, name, key) for name, key in keys.items() if arguments.only in ("", name)]
     table = markdown_table(
         ("program", "named", "twin left alone", "first line of the verdict", "of the twin"),
         [
@@ -47,12 +53,14 @@ def main() -> int:
     named, alone = sum(row["named"] for row in rows), sum(row["twin_alone"] for row in rows)
     about = f"{named} of {len(rows)} named, {alone} twins left alone.\n\n"
     print(about)
-    write_results(arguments.results, "exam", machine(), {"rows": rows}, about + table)
+    write_results(
+        arguments.results, "exam" if arguments.set == "exam" else "exam_blind", machine(), {"rows": rows}, about + table
+    )
     return 0
 
 
-def scored(name: str, key: dict[str, Any]) -> dict[str, Any]:
-    problem, twin = run(name, "0"), run(name, "1")
+def scored(folder: Path, name: str, key: dict[str, Any]) -> dict[str, Any]:
+    problem, twin = run(folder, name, "0"), run(folder, name, "1")
     said, _ = told(problem)
     _, warned = told(twin)
     lines = [f"{name}.py:{line}" for line in key["lines"]] + [
@@ -73,12 +81,13 @@ def scored(name: str, key: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def run(name: str, fix: str) -> leadline.Profile | None:
+def run(programs: Path, name: str, fix: str) -> leadline.Profile | None:
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / f"{name}.leadline"
-        command = [sys.executable, "-m", "leadline", "run", "-q", "-o", str(output), str(FOLDER / f"{name}.py")]
+        command = [sys.executable, "-m", "leadline", "run", "-q", "-o", str(output), str(programs / f"{name}.py")]
         environment = {**os.environ, "FIX": fix, "OMP_NUM_THREADS": "1"}
-        subprocess.run(command, env=environment, capture_output=True, timeout=_LIMIT_S, check=False)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(command, env=environment, capture_output=True, timeout=_LIMIT_S, check=False)
         if not output.exists():
             return None
         profile: leadline.Profile = leadline.open(output)

@@ -31,3 +31,18 @@ def test_a_device_that_is_idle_while_the_cpu_launches_is_launch_bound():
     )
     assert verdict.kind == "launch"
     assert "(busy 20 %)" in verdict.sentence
+
+
+def test_a_device_that_communicates_longer_than_it_is_idle_waits_for_ranks():
+    whole = 10 * MS * STEPS
+    verdict = verdict_of(
+        drawn(
+            "python main @ /home/ada/train.py:42",
+            f"  operator c10d::alltoall_ | time={2 * MS * STEPS}/{STEPS} call_time={2 * MS * STEPS}/{STEPS}",
+            f"    collective ncclDevKernel_SendRecv | gpu_time@0:7={whole * 54 // 100}/{STEPS}",
+            f"  operator aten::copy_ | time={3 * MS * STEPS}/{STEPS} call_time={3 * MS * STEPS}/{STEPS} sync_time={3 * MS * STEPS}/{STEPS}",
+            f"    kernel copy | gpu_time@0:7={whole // 20}/{STEPS}",
+        )
+    )
+    assert verdict.kind == "ranks"
+    assert "communication" in verdict.sentence

@@ -37,6 +37,8 @@ _EXPLAINS = 0.08
 """Of the step that a finding gains (expected), to be said in the verdict."""
 
 
+_OF_WAITING = 0.2
+"""Of the wait for ranks: a lateness that would gain less is not what it is for."""
 _SYMPTOMS = frozenset(("cpu_latency",))
 """Rules that say what the account says, less exactly."""
 
@@ -118,8 +120,9 @@ def _of_ranks(
     case: Case, found: Findings, made: Account, sentence: str, place: Place | None
 ) -> tuple[str, Place | None, bool]:
     """Who is late, and on which line, says more than that ranks wait. The last: whether one is."""
-    start = f"{CLASSES['ranks']}, {percent(made.share('ranks', 'communication'))} of the {made.of}"
-    late = next((one for one in found if one.rule == "imbalance"), None)
+    waited = max(made.share("ranks"), made.share("communication"))
+    start = f"{CLASSES['ranks']}, {percent(waited)} of the {made.of}"
+    late = next((one for one in found if one.rule == "imbalance" and one.gain.share >= _OF_WAITING * waited), None)
     if late is not None:
         at = place_of(late.lines[0]) if late.lines else place
         where = f"   {at.text}" if at is not None and at.text else ""

@@ -92,6 +92,8 @@ def _with_device(account: Account, contended: float) -> Resource:
     if busy and share >= 0.5 and first.ns < 0.2 * account.wall_ns:
         kind = "ranks" if busy[0].key == "communication" else "device"
         return Resource(kind, busy[0], first, contended)
+    if busy and busy[0].key == "communication" and busy[0].ns > first.ns:
+        return Resource("ranks", busy[0], first, contended)  # it is what the device does most, and hides behind nothing
     kinds = {"launch": "launch", "device": "synchronisation", "data": "data", "ranks": "ranks", "core": "core",
              "compile": "compile", "unrecorded": "device"}  # fmt: skip
     return Resource(kinds.get(first.key, "launch"), first, second, contended)
