@@ -5,7 +5,7 @@ import { settled, withPage } from "./browser.mjs";
 const address = process.argv[2];
 const observed = await withPage({}, async (page, seen) => {
   const o = { looks: [] };
-  const calls = () => page.locator(".tile", { hasText: "Operator calls" }).locator(".big").innerText();
+  const calls = () => page.locator(".tile", { hasText: "Operator calls" }).locator(".big").textContent();
   const live = page.locator(".tools .live");
   const look = async () => Number(await live.getAttribute("data-look"));
   await page.goto(address);

@@ -45,11 +45,8 @@ const observed = await withPage({ colorScheme: "light" }, async (page, seen) => 
 
   o.overview = {
     page: await visiblePage(),
-    tiles: await text(".tile"),
     places: await text("#page-overview .place"),
     steps: await text("#page-overview .steps"),
-    split: await text(".split-bar"),
-    commands: await text(".commands code"),
   };
 
   await press("2");
@@ -131,6 +128,11 @@ const observed = await withPage({ colorScheme: "light" }, async (page, seen) => 
   await page.evaluate(() => document.activeElement.blur());
   await tab("capture");
   o.capture = await page.locator("#page-capture").innerText();
+  o.run = {
+    tiles: await text(".tile"),
+    split: await text(".split-bar"),
+    commands: await text("#page-capture .commands code"),
+  };
   await press("?");
   o.help = await page.locator("dialog[open]").innerText();
   await press("Escape", "1");

@@ -131,12 +131,16 @@ def test_overview(seen):
     overview = seen["overview"]
     assert seen["title"] == "train.py --steps 2 - Leadline"
     assert overview["page"] == "page-overview"
-    assert overview["tiles"][0].split("\n")[:2] == ["Wall time", "12.0 ms"]
-    assert overview["tiles"][-1].split("\n") == ["Not measured", "13", "2 kinds, see Capture"]
     assert overview["places"][:2] == ["model/gpt.py:12 Block.forward"] * 2
     assert overview["steps"][0].split("\n")[0].startswith("model.h.* · 2 modules")
-    assert overview["split"] == ["operators 60 %\nPython ~20 %\ndata loading 10 %\nidle ~10 %"]
-    assert overview["commands"][0] == "leadline report run.leadline --focus 'model/gpt\\.py:12$'"
+
+
+def test_figures_of_the_whole_run_are_on_the_page_of_trust(seen):
+    run = seen["run"]
+    assert run["tiles"][0].split("\n")[:2] == ["Wall time", "12.0 ms"]
+    assert run["tiles"][-1].split("\n") == ["Not measured", "13", "2 kinds, see above"]
+    assert run["split"] == ["operators 60 %\nPython ~20 %\ndata loading 10 %\nidle ~10 %"]
+    assert run["commands"][0] == "leadline report run.leadline --focus 'model/gpt\\.py:12$'"
 
 
 def test_flame_graph(seen):

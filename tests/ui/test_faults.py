@@ -67,10 +67,9 @@ def test_a_server_that_is_slow_or_lost(profiles, browse):
     finally:
         server.close()
     lost = "The server of this page has ended; run `leadline view` again."
-    assert "Looking for them" in seen["waiting"]
-    assert "Hottest call paths" in seen["waiting"]
-    assert "Looking for them" not in seen["answered"]
-    assert "Next\ncommands to type" in seen["answered"]
+    assert "Reading the profile" in seen["waiting"]
+    assert "Reading the profile" not in seen["answered"]
+    assert "One step\nadds up to" in seen["answered"]
     assert lost in seen["lost"]
     assert lost in seen["banner"]
     assert "Hottest call paths" in seen["withoutPython"]

@@ -46,10 +46,10 @@ test("predicted lanes stand below those they are of, on their own time", async (
     ].join("; "),
   );
   expect(told).toEqual([
-    "Main; linear 0-50",
-    "Main, predicted: amp; linear 10-50; linear 15-30",
     "GPU stream 7; sgemm 20-120",
     "stream 7, predicted: amp; sgemm 20-310",
+    "Main; linear 0-50",
+    "Main, predicted: amp; linear 10-50; linear 15-30",
     "channel, predicted: amp",
   ]);
   expect(timeline.length_ns).toBe(310);

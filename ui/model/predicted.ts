@@ -70,5 +70,6 @@ function laneOf(lane: PredictedLane, scenario: string, shift: number, nodes: num
     of: lane.of,
     stream: lane.stream,
     rows: rows.map((row) => row.finished()),
+    events: new Int32Array(),
   };
 }

@@ -143,6 +143,115 @@ export interface CompiledProgram {
   buffers: { bytes: number; operation: string; place: Place | null; node: number | null }[];
 }
 
+/** Why the step is slow (docs/verdict.md). */
+export interface Verdict {
+  kind: string;
+  sentence: string;
+  place: { file: string; line: number; short: string } | null;
+  because: string[];
+  trust: string;
+  account: { of: string; wall_ns: number; steps: number; notes: string[]; parts: AccountPart[] } | null;
+  ask: string;
+}
+
+export interface AccountPart {
+  key: string;
+  label: string;
+  lane: string;
+  group: string;
+  ns: number;
+  share: number;
+  known: string;
+  sure_ns: number;
+}
+
+/** Part of a bar of one step; `node` is -1 where no node of the tree stands for it. */
+export interface StepPart {
+  key: string;
+  label: string;
+  ns: number;
+  share: number;
+  group: "work" | "wait" | "idle" | "unexplained";
+  known: string;
+  node: number;
+  lines: string[];
+}
+
+export interface StepBar {
+  name: string;
+  parts: StepPart[];
+  scaled: boolean;
+}
+
+export interface RankBar {
+  rank: number;
+  host: string;
+  work_ns: number;
+  wait_ns: number;
+  late: boolean;
+  node: number;
+}
+
+export interface Help {
+  do: string;
+  place: Place | null;
+  gain_ns: number;
+  low_ns: number;
+  high_ns: number;
+  known: string;
+  change: string;
+  rule: string;
+  scenario: string;
+  command: string;
+  remedy: string;
+  evidence: string[];
+  nodes: number[];
+}
+
+export interface WhereLine {
+  place: Place | null;
+  name: string;
+  what: string;
+  phase: string;
+  forward_ns: number;
+  backward_ns: number;
+  other_ns: number;
+  ns: number;
+  share: number;
+  node: number;
+}
+
+export interface KernelOfStep {
+  name: string;
+  words: string;
+  ns: number;
+  share: number;
+  calls: number;
+  node: number;
+}
+
+/** What the start page shows beside the verdict's sentence; times are of one step, or of the run (`of`). */
+export interface Start {
+  of: string;
+  wall_ns: number;
+  steps: number;
+  title: string;
+  min_ns: number;
+  max_ns: number;
+  walls_ns: number[];
+  text: string;
+  node: number;
+  bars: StepBar[];
+  ranks: RankBar[];
+  help: Help[];
+  where: WhereLine[];
+  where_of: string;
+  no_lines: string;
+  kernels: KernelOfStep[];
+  device: string;
+  rules_silent: number;
+}
+
 export interface Report {
   meta: {
     program: string;
@@ -192,6 +301,9 @@ export interface Report {
   next: string[];
   /** Of a merged job; absent where no Python made the report. */
   ranks?: Ranks | null;
+  /** Absent where no Python made the report. */
+  verdict?: Verdict | null;
+  start?: Start | null;
 }
 
 /** Findings of `leadline analyze`, as docs/rules.md has them in JSON. */

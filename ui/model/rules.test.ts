@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { foldedName, operatorName, origin, shortNames } from "./frames";
 import { inAmdsWords } from "./makers";
+import { bare, below, cut } from "./names";
 import { change, duration, number, share, size } from "./units";
 
 const rules = JSON.parse(readFileSync(new URL("../../tests/ui/rules.json", import.meta.url), "utf8")) as {
@@ -11,6 +12,9 @@ const rules = JSON.parse(readFileSync(new URL("../../tests/ui/rules.json", impor
 } & {
   share: [number, number, string][];
   change: [number, string][];
+  bare: [string, string][];
+  below: [string, string, string][];
+  cut: [string, number, string][];
   origin: [string, number][];
   folded: [string, string][];
   operator: [string, string][];
@@ -23,6 +27,9 @@ test.each(rules.size)("size %d is %s", (value, text) => expect(size(value)).toBe
 test.each(rules.number)("number %d is %s", (value, text) => expect(number(value)).toBe(text));
 test.each(rules.share)("share %d of %d is %s", (part, whole, text) => expect(share(part, whole)).toBe(text));
 test.each(rules.change)("change %d is %s", (value, text) => expect(change(value)).toBe(text));
+test.each(rules.bare)("%s is shown as %s", (name, text) => expect(bare(name)).toBe(text));
+test.each(rules.below)("%s below %s is %s", (name, parent, text) => expect(below(name, parent)).toBe(text));
+test.each(rules.cut)("%s in %d letters is %s", (name, most, text) => expect(cut(name, most)).toBe(text));
 test.each(rules.origin)("code of %s has origin %d", (file, of) => expect(origin(file)).toBe(of));
 test.each(rules.folded)("%s folds to %s", (name, text) => expect(foldedName(name)).toBe(text));
 test.each(rules.operator)("%s is called %s", (name, text) => expect(operatorName(name)).toBe(text));

@@ -45,12 +45,12 @@ const STEP: Row[] = [
 ];
 
 test("the call stack over time joins frames and keeps calls apart", async () => {
-  expect(lanes(await window(STEP))).toBe(`Main:
+  expect(lanes(await window(STEP))).toBe(`GPU stream 7:
+  sgemm 40-140
+Main:
   main 0-130
   linear 0-90, relu 100-110, relu 120-130
-  addmm 10-60
-GPU stream 7:
-  sgemm 40-140`);
+  addmm 10-60`);
 });
 
 test("library frames are there when asked for", async () => {
@@ -83,13 +83,13 @@ test("a range: what ran in it, cut to it, and how busy each lane was", async () 
   const timeline = timelineOf(profile, true)!;
   const facts = rangeFacts(profile, timeline, 50, 105);
   expect(facts.lanes).toEqual([
-    { title: "Main", busy_ns: 45, spans: 3 },
     { title: "GPU stream 7", busy_ns: 55, spans: 1 },
+    { title: "Main", busy_ns: 45, spans: 3 },
   ]);
   expect(facts.names.map((one) => `${one.name} ${one.count} ${one.sum_ns}`)).toEqual([
     "sgemm 1 55", "linear 1 40", "addmm 1 10", "relu 1 5",
   ]); // prettier-ignore
-  expect(rangeFacts(profile, timeline, 0, 1000).lanes[0].busy_ns).toBe(110);
+  expect(rangeFacts(profile, timeline, 0, 1000).lanes[1].busy_ns).toBe(110);
 });
 
 test("arrows: launch to kernel", async () => {
@@ -116,21 +116,21 @@ test("keys lead along a row, over the rows of a lane and to other lanes", async 
   const say = (span: number) =>
     span < 0 ? "nothing" : `${profile.name(timeline.node[span])} ${timeline.start[span]}-${timeline.end[span]}`;
   let at = -1;
-  const walked = (["after", "down", "after", "down", "before", "down", "down", "laneUp"] as const).map((move) => {
+  const walked = (["after", "down", "down", "after", "down", "before", "down", "laneUp"] as const).map((move) => {
     const next = moved(timeline, at, move, 0);
     if (next >= 0) at = next;
     return `${move}: ${say(next)}`;
   });
   expect(walked).toEqual([
-    "after: main 0-130",
+    "after: sgemm 40-140",
+    "down: main 0-130",
     "down: linear 0-90",
     "after: relu 100-110",
     "down: addmm 10-60",
     "before: nothing",
-    "down: sgemm 40-140",
     "down: nothing",
-    "laneUp: main 0-130",
+    "laneUp: sgemm 40-140",
   ]);
   expect(say(moved(timeline, at, "up", 0))).toBe("nothing");
-  expect(say(moved(timeline, -1, "up", 500))).toBe("main 0-130");
+  expect(say(moved(timeline, -1, "up", 500))).toBe("sgemm 40-140");
 });

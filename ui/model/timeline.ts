@@ -16,6 +16,8 @@ export interface Lane {
   stream: number;
   /** By depth: spans in the order they began. */
   rows: Int32Array[];
+  /** Its outermost events, in the order they began: when the lane was at work. */
+  events: Int32Array;
 }
 
 export interface Timeline {
@@ -51,14 +53,16 @@ export function timelineOf(profile: Profile, hideLibrary: boolean): Timeline | n
   const paths = new Paths(profile, hideLibrary);
   const order = ordered(events.start_ns, events.duration_ns);
   const spanOf = new Int32Array(count).fill(-1);
+  const steps = wholeSteps(profile);
   const hidden = EventKindNames.map((kind) => NOT_DRAWN.includes(kind));
   for (const event of order) {
     const thread = events.thread[event];
     const device = events.device[event];
     if (hidden[events.kind[event]] || (thread < 0 && device < 0)) continue;
-    const start = events.start_ns[event] - origin;
     const duration = events.duration_ns[event];
-    const end = duration < 0 ? last : start + duration; // had not ended when the window closed
+    const step = steps.get(event);
+    const start = step ? step[0] - origin : events.start_ns[event] - origin;
+    const end = step ? step[1] - origin : duration < 0 ? last : start + duration; // had not ended when the window closed
     const lane = lanes.of(events.kind[event], thread, device, events.stream[event]);
     const path = lane.lane.kind === "thread" ? paths.of(events.node[event]) : [events.node[event]];
     spanOf[event] = lane.put(path, start, end, event, events.step[event]);
@@ -75,6 +79,34 @@ export function timelineOf(profile: Profile, hideLibrary: boolean): Timeline | n
     length_ns: Math.max(last, 1),
     origin_ns: origin,
   };
+}
+
+/** Rows of step events, with when each really began and ended: its last device work ends a step, and a device that is behind
+ * does one by one. */
+function wholeSteps(profile: Profile): Map<number, [start: number, end: number]> {
+  const { events, threads, devices } = profile.tables;
+  const isStep = EventKindNames.indexOf("step");
+  const steps: number[] = [];
+  const done = new Map<string, number>();
+  for (let i = 0; i < events.kind.length; i++) {
+    if (events.kind[i] === isStep && events.duration_ns[i] >= 0) steps.push(i);
+    else if (events.device[i] >= 0 && events.step[i] >= 0 && events.duration_ns[i] > 0) {
+      const key = `${devices.process[events.device[i]]} ${events.step[i]}`;
+      done.set(key, Math.max(done.get(key) ?? 0, events.start_ns[i] + events.duration_ns[i]));
+    }
+  }
+  const made = new Map<number, [number, number]>();
+  const before = new Map<number, number>();
+  for (const event of steps) {
+    const thread = events.thread[event];
+    const process = thread >= 0 ? threads.process[thread] : devices.process[events.device[event]];
+    const began = events.start_ns[event];
+    const start = Math.max(began, before.get(process) ?? 0);
+    const end = Math.max(start, began + events.duration_ns[event], done.get(`${process} ${events.step[event]}`) ?? 0);
+    made.set(event, [start, end]);
+    before.set(process, end);
+  }
+  return made;
 }
 
 /** By start, and of those that start at once the longest first, so that what holds others comes before them. */
@@ -111,8 +143,9 @@ function stateLane(
     if (end > start) row.push(spans.add(start, end, texts.node(stateText(states, i), state), -1));
   });
   const process = profile.tables.threads.process[states.thread];
-  const title = `${threadTitle(profile, states.thread)}, by the kernel`;
-  return { kind: "states", title, process, of: states.thread, stream: -1, rows: [row.finished()] };
+  const title = `${threadTitle(profile, states.thread)}: on and off the CPU`;
+  const rows = [row.finished()];
+  return { kind: "states", title, process, of: states.thread, stream: -1, rows, events: rows[0] };
 }
 
 /** `blocked in futex, ended by loader`. */
@@ -145,6 +178,7 @@ class Builder {
   /** Places in `open` that are events. */
   private readonly events: number[] = [];
   private step = -1;
+  private readonly outermost = new Growing();
 
   constructor(
     readonly lane: Lane,
@@ -172,7 +206,10 @@ class Builder {
     for (; at <= leaf; at++) {
       const own = at === leaf ? event : -1;
       span = this.spans.add(start, end, path[at], own);
-      if (own >= 0) events.push(this.depth);
+      if (own >= 0) {
+        if (!events.length) this.outermost.push(span);
+        events.push(this.depth);
+      }
       this.begin(path[at], span, own, end);
     }
     return span;
@@ -212,6 +249,7 @@ class Builder {
   finished(): Lane {
     this.close(0);
     this.lane.rows = this.rows.map((row) => row.finished());
+    this.lane.events = this.outermost.finished();
     return this.lane;
   }
 }
@@ -264,7 +302,10 @@ class Lanes {
     let lane = this.known.get(key);
     if (!lane) {
       const said = { ...this.named(isStep, thread, device, stream), process, stream: thread >= 0 ? -1 : stream };
-      this.known.set(key, (lane = new Builder({ ...said, rows: [] }, this.spans, this.profile.frame)));
+      this.known.set(
+        key,
+        (lane = new Builder({ ...said, rows: [], events: new Int32Array() }, this.spans, this.profile.frame)),
+      );
     }
     return lane;
   }
@@ -289,10 +330,11 @@ export function processName(profile: Profile, process: number): string {
   return rank[process] >= 0 ? `rank ${rank[process]}` : `process ${pid[process]}`;
 }
 
-/** Steps, then each thread below what the kernel did with it, then streams; what was predicted below what it is of. */
+/** Steps, then what devices did, which most often sets their length, then each thread below what the kernel did with it; what
+ * was predicted below what it is of. */
 export function byPlace(a: Lane, b: Lane): number {
-  const order = { steps: 0, states: 1, thread: 1, stream: 2, predicted: 2 };
-  const rank = ({ kind, stream, of }: Lane) => (kind !== "predicted" || stream >= 0 ? order[kind] : of >= 0 ? 1 : 3);
+  const order = { steps: 0, stream: 1, states: 2, thread: 2, predicted: 1 };
+  const rank = ({ kind, stream, of }: Lane) => (kind !== "predicted" || stream >= 0 ? order[kind] : of >= 0 ? 2 : 3);
   const within = { steps: 0, states: 0, thread: 1, stream: 1, predicted: 2 };
   return (
     a.process - b.process || rank(a) - rank(b) || a.of - b.of || a.stream - b.stream || within[a.kind] - within[b.kind]
@@ -338,4 +380,11 @@ export function firstStartingAt({ start }: Timeline, row: Int32Array, time: numb
     else low = middle + 1;
   }
   return low;
+}
+
+/** Share of the window in which a lane's events ran, 0 to 1. */
+export function busyShare(timeline: Timeline, lane: Lane): number {
+  let busy = 0;
+  for (const span of lane.events) busy += timeline.end[span] - timeline.start[span];
+  return busy / timeline.length_ns;
 }

@@ -19,7 +19,7 @@ import { Help, Logo } from "./help";
 import type { Host } from "./host";
 import { KernelsPage } from "./kernels/page";
 import type { Opened } from "./opened";
-import { OverviewPage } from "./overview/page";
+import { StartPage } from "./start/page";
 import { SourcePage, type SourcePlace } from "./source/page";
 import { TimelinePage } from "./timeline/page";
 import { TABLE_NAMES, TablesPage, type TableName } from "./tables/page";
@@ -206,7 +206,7 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
   };
   const current = PAGES.includes(page) ? page : "overview";
   const pages: Tab[] = [
-    ["overview", "Overview", <OverviewPage opened={opened} shown={current === "overview"} />],
+    ["overview", "Overview", <StartPage opened={opened} shown={current === "overview"} />],
     [
       "flame",
       "Flame graph",
@@ -227,7 +227,7 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
     ["source", "Source", <SourcePage opened={opened} place={place} shown={current === "source"} />],
     ...(inside ? [["kernels", "Kernels", <KernelsPage opened={opened} shown={current === "kernels"} />] as Tab] : []),
     ["diff", "Compare", <DiffPage opened={opened} shown={current === "diff"} />],
-    ["capture", "Capture", <CapturePage opened={opened} />],
+    ["capture", "Trust", <CapturePage opened={opened} />],
   ];
   const names = pages.map(([name]) => name);
 

@@ -3,6 +3,7 @@
 import { isObject } from "../model/reader";
 import { duration, metricName, number, percent, size, visible } from "../model/units";
 import type { Opened } from "./opened";
+import { WholeRun } from "./overview/run";
 import { Card } from "./widgets";
 
 /** What sources of events say of figures that they estimate, a sentence each. */
@@ -44,7 +45,7 @@ export function CapturePage({ opened }: { opened: Opened }) {
   ];
   return (
     <>
-      <h2>Capture quality</h2>
+      <h2>How far to trust these figures</h2>
       <Card title="Not measured" note="everything that was lost, and why">
         {report.losses.length ? (
           <ul class="losses">
@@ -77,6 +78,7 @@ export function CapturePage({ opened }: { opened: Opened }) {
           </tbody>
         </table>
       </Card>
+      <WholeRun opened={opened} />
       <Card title="What the numbers mean">
         <dl class="meanings">
           {profile.metrics.drawn.map((metric) => (

@@ -1,5 +1,7 @@
 // The colours of the current theme, from the style sheet.
 
+import { cut } from "../model/names";
+
 export interface Palette {
   /** 0xAABBGGRR */
   of(name: string): number;
@@ -73,12 +75,13 @@ function widthOf(context: CanvasRenderingContext2D, text: string): number {
   return width;
 }
 
-/** `text` cut with an ellipsis to what fits in `width`; empty when not even two letters would. */
+/** `text` cut in the middle to what fits in `width`, so that its end, which tells names apart, stays; empty where not even
+ * three letters would. */
 export function fitted(context: CanvasRenderingContext2D, text: string, width: number): string {
-  const shown = text.length > 200 ? text.slice(0, 200) : text;
+  const shown = cut(text, 200);
   const whole = widthOf(context, shown);
   if (whole <= width) return shown;
   let letters = Math.floor((shown.length * width) / whole);
-  while (letters >= 2 && widthOf(context, shown.slice(0, letters) + "…") > width) letters--;
-  return letters < 2 ? "" : shown.slice(0, letters) + "…";
+  while (letters >= 3 && widthOf(context, cut(shown, letters)) > width) letters--;
+  return letters < 3 ? "" : cut(shown, letters);
 }

@@ -100,7 +100,13 @@ export function CopyButton(props: { text: string | (() => string); label: string
     setTimeout(() => say(shown), 1200);
   };
   return (
-    <button type="button" class="copy-button" title={`Copy ${label}`} aria-label={`Copy ${label}`} onClick={copy}>
+    <button
+      type="button"
+      class="copy-button"
+      title={`Copy ${label}`}
+      aria-label={props.shown ? undefined : `Copy ${label}`}
+      onClick={copy}
+    >
       {said}
     </button>
   );

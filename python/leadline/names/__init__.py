@@ -14,7 +14,7 @@ _COMMON = re.compile(
 )
 _NAMESPACES = re.compile(r"^(?:[A-Za-z_]\w*::|\(anonymous namespace\)::)+")
 _TEMPLATE_KEPT = re.compile(r"^(?:Kernel2?|kernel|device_kernel|kernel_agent)$")
-_CODE = re.compile(r"[<(]")
+_CODE = re.compile(r"<|(?<=\S)\(")
 
 
 @lru_cache(maxsize=65536)

@@ -12,9 +12,10 @@ from dataclasses import replace
 import numpy as np
 
 from leadline.analysis.case import Case
-from leadline.analysis.columns import Mask, Rows, at_rows
+from leadline.analysis.columns import Mask, Rows, at_rows, factorized
 from leadline.analysis.findings import Finding, Findings
 from leadline.analysis.layers import merged_layers
+from leadline.names import bare
 from leadline.names.kernels import kernel_words
 from leadline.report.model import Place
 from leadline.report.paths import PathWords
@@ -23,12 +24,17 @@ from leadline.report.rank_bars import rank_bars
 from leadline.report.start_model import Bar, BarPart, Help, Kernel, Line, Start
 from leadline.steps import NoSteps
 from leadline.steps.of_profile import steps_of
+from leadline.units import duration, percent
 from leadline.verdict.between import between_operators
 from leadline.verdict.model import Account, Fix, Verdict
 from leadline.verdict.text import as_lines, fix_text, head
+from leadline.verdict.words import SHORT
 
 MOST_ROWS = 8
 MOST_WALLS = 60
+_ONE_LINE = 0.85
+_CROWDED = 0.1
+"""Of a step in line for a core: from there on cores of its own are worth naming."""
 _PHASES = {
     "forward": "forward",
     "backward": "backward",
@@ -157,9 +163,14 @@ def _lane(made: _Step, account: Account, lane: str, name: str) -> Bar:
     for one in account.lane(lane):
         lines = tuple(" ".join(filter(None, (place.text, place.what))) for place in one.places)
         node = _node_at(made, one.places[0].file, one.places[0].line) if one.places else -1
-        parts.append(BarPart(one.key, one.label, one.ns, one.share, groups[one.group], one.known, node, lines))
+        label = SHORT.get(one.key, one.label).removeprefix("the ")
+        parts.append(BarPart(one.key, label, one.ns, one.share, groups[one.group], one.known, node, lines))
     order = {"work": 0, "wait": 1, "idle": 1, "unexplained": 2}
-    return Bar(name, tuple(sorted(parts, key=lambda one: (order[one.group], -one.ns))))
+    parts.sort(key=lambda one: (order[one.group], -one.ns))
+    rest = account.wall_ns - sum(one.ns for one in parts)
+    if parts and abs(rest) <= len(parts):  # whole nanoseconds of each part
+        parts[0] = replace(parts[0], ns=parts[0].ns + rest)
+    return Bar(name, tuple(parts))
 
 
 def _node_at(made: _Step, file: str, line: int) -> int:
@@ -195,16 +206,19 @@ def _where(made: _Step, words: PathWords, on_device: bool) -> tuple[Line, ...]:
     names = tree.frames["name"].astype(np.int64)[tree.frame_of]
     outer = at_rows(names, scopes.outer, -1)
     fallback = np.where(module >= 0, module, outer)  # what there is of a name where no line is known
-    key = np.where(line >= 0, line, -2 - fallback)
-    found, group = np.unique(key[kept], return_inverse=True)
     rows = np.flatnonzero(kept)
+    key = np.where(line >= 0, line, -2 - fallback)
+    one_line = _is_one_line(key[rows], time[rows])
+    if one_line:  # which says little: what runs there is told apart
+        key = factorized(key, np.where(outer >= 0, outer, module))
+    found, group = np.unique(key[kept], return_inverse=True)
     phases = made.phase_names()
     text = tree.tables.strings
     kinds = {name: _PHASES.get(text[name], "") if name >= 0 else "" for name in np.unique(phases[rows]).tolist()}
     of_phase = np.array([kinds[name] for name in phases[rows].tolist()])
     values = time[rows].astype(np.float64) / made.steps
     sums = np.bincount(group, values, len(found))
-    made_lines = []
+    made_lines, whats = [], []
     for one in np.argsort(-sums, kind="stable")[:MOST_ROWS].tolist():
         here = group == one
         mine, of_mine = values[here], of_phase[here]
@@ -218,9 +232,18 @@ def _where(made: _Step, words: PathWords, on_device: bool) -> tuple[Line, ...]:
         node = int(scopes.outer[row]) if scopes.outer[row] >= 0 else row
         ns = int(sums[one])
         name = "" if place is not None else _name(made, row)
-        what = _what(made, rows[here], mine)
-        made_lines.append(Line(place, name, what, phase, forward, backward, other, ns, ns / made.account.wall_ns, node))
-    return tuple(made_lines)
+        whats.append(_what(made, row, one_line))
+        made_lines.append(Line(place, name, "", phase, forward, backward, other, ns, ns / made.account.wall_ns, node))
+    tails = _tails([module for module, _ in whats])
+    told = [" › ".join(filter(None, (tail, operator))) for tail, (_, operator) in zip(tails, whats, strict=True)]
+    return tuple(replace(line, what=what) for line, what in zip(made_lines, told, strict=True))
+
+
+def _is_one_line(key: Rows, time: Rows) -> bool:
+    """Whether nearly all of a step is on one line, such as the call of the whole model."""
+    found, group = np.unique(key, return_inverse=True)
+    sums = np.bincount(group, time.astype(np.float64), len(found))
+    return bool(sums.max() > _ONE_LINE * sums.sum())
 
 
 def _module_keys(made: _Step) -> Rows:
@@ -234,21 +257,26 @@ def _name(made: _Step, row: int) -> str:
     tree = made.tree
     if module >= 0:
         return merged_layers(tree.text("name", int(tree.frame_of[module])))
-    at = outer if outer >= 0 else row
-    return operator_text(tree.text("name", int(tree.frame_of[at])))
+    name = tree.text("name", int(tree.frame_of[outer if outer >= 0 else row]))
+    return operator_text(name) if outer >= 0 else kernel_words(name)
 
 
-def _what(made: _Step, rows: Rows, values: Rows) -> str:
-    """`blocks.*.attn › aten::linear`: the module and operator with most of it."""
+def _what(made: _Step, row: int, one_line: bool) -> tuple[str, str]:
+    """Module and operator around a node, of which the operator tells where all is on one line."""
     tree, scopes = made.tree, made.scopes
-    row = int(rows[np.argmax(values)])
-    module, inner = int(scopes.module[row]), int(scopes.outer[row])
-    parts = []
-    if module >= 0:
-        parts.append(merged_layers(tree.text("name", int(tree.frame_of[module]))))
-    if inner >= 0:
-        parts.append(operator_text(tree.text("name", int(tree.frame_of[inner]))))
-    return " › ".join(parts)
+    module, outer = int(scopes.module[row]), int(scopes.outer[row])
+    of_module = merged_layers(tree.text("name", int(tree.frame_of[module]))) if module >= 0 else ""
+    operator = bare(tree.text("name", int(tree.frame_of[outer]))) if outer >= 0 else ""
+    return (of_module, operator if one_line or not of_module else "")
+
+
+def _tails(modules: list[str]) -> list[str]:
+    """Names without the part that all share: `h.*.attn` of `model.transformer.h.*.attn`."""
+    split = [one.split(".") for one in modules if one]
+    shared = 0
+    while split and all(len(one) > shared + 1 and one[shared] == split[0][shared] for one in split):
+        shared += 1
+    return [".".join(one.split(".")[shared:]) if one else "" for one in modules] if len(split) > 1 else modules
 
 
 def _no_lines(case: Case) -> str:
@@ -266,17 +294,19 @@ def _kernels(made: _Step) -> tuple[Kernel, ...]:
     if not len(rows):
         return ()
     tree = made.tree
-    names = tree.frames["name"].astype(np.int64)[tree.frame_of[rows]]
-    found, group = np.unique(names, return_inverse=True)
+    names, of_row = np.unique(tree.frames["name"].astype(np.int64)[tree.frame_of[rows]], return_inverse=True)
+    # variants of one kernel, such as two instances of a template, are one row
+    found, of_name = np.unique([kernel_words(tree.tables.strings[int(one)]) for one in names], return_inverse=True)
+    group = of_name[of_row]
     sums = np.bincount(group, time[rows].astype(np.float64), len(found)) / made.steps
     calls = np.bincount(group, tree.exclusive("gpu_time").count[rows].astype(np.float64), len(found)) / made.steps
     kernels = []
     for one in np.argsort(-sums, kind="stable")[:MOST_ROWS].tolist():
-        name = tree.tables.strings[int(found[one])]
         here = rows[group == one]
         node = int(here[np.argmax(time[here])])
+        name = tree.text("name", int(tree.frame_of[node]))
         ns = int(sums[one])
-        kernels.append(Kernel(name, kernel_words(name), ns, ns / made.account.wall_ns, float(calls[one]), node))
+        kernels.append(Kernel(name, str(found[one]), ns, ns / made.account.wall_ns, float(calls[one]), node))
     return tuple(kernels)
 
 
@@ -289,11 +319,38 @@ def _device_name(case: Case) -> str:
 
 
 def _help(verdict: Verdict, found: Findings | None, file: str) -> list[Help]:
-    made = []
+    made = _cores(verdict.account)
     for fix in verdict.fixes:
         finding = _finding(fix, found.findings if found is not None else ())
         made.append(_helped(fix, finding, verdict.account, file))
     return sorted(made, key=lambda one: -one.gain_ns)
+
+
+def _cores(account: Account | None) -> list[Help]:
+    """Time in line for a core is no line's fault: it goes with what else runs."""
+    parts = account.lane("thread") if account is not None else ()
+    waits = next((one for one in parts if one.key == "core"), None)
+    if account is None or waits is None or waits.share < _CROWDED:
+        return []
+    change = f"{duration(account.wall_ns)} to {duration(account.wall_ns - waits.ns)}"
+    return [
+        Help(
+            "Give it cores of its own, or stop what else runs",
+            None,
+            waits.ns,
+            0,
+            waits.ns,
+            waits.known,
+            change,
+            "core",
+            "",
+            "uptime",
+            "The thread could run and others had the cores. Stop other programs, or start fewer threads and loader "
+            "workers than there are cores (torch.set_num_threads, DataLoader(num_workers=...)).",
+            (f"{percent(waits.share)} of the {account.of} in line for a core",),
+            (),
+        )
+    ]
 
 
 def _finding(fix: Fix, found: Sequence[Finding]) -> Finding | None:

@@ -1,22 +1,19 @@
-// The timeline itself: lanes of spans on a canvas as large as what is seen. What is narrower than a pixel is drawn as one
-// pixel and what lies under it is skipped by search, so a million events cost what is drawn of them.
+// The timeline itself: lanes of spans on a canvas as large as what is seen. Spans that share a pixel are mixed by their share
+// of it, found by search, so a million events cost what is drawn of them and no short one looks longer than it is.
 
-import { kindName } from "../../model/frames";
 import type { Profile } from "../../model/profile";
-import { EventKindNames } from "../../model/schema.generated";
-import { firstEndingAfter, firstStartingAt, spanText, type Timeline } from "../../model/timeline";
+import { firstEndingAfter, type Timeline } from "../../model/timeline";
 import type { Link } from "../../model/timeline_facts";
 import { moved, placeOfSpan, type Move } from "../../model/timeline_moves";
 import { visible } from "../../model/units";
 import { Drawing, type Layers, type Sheet } from "../canvas";
-import { fitted, withAlpha, type Palette } from "../colours";
-import { niceStep, shownKind, tickText } from "./scale";
+import { fitted, withAlpha } from "../colours";
+import { ROW, Rows } from "./rows";
+import { niceStep, tickText } from "./scale";
 
-const ROW = 17;
 const HEAD = 20;
 const GAP = 8;
 const RULER = 22;
-const TEXT_FROM = 28;
 const NARROWEST_NS = 50;
 
 export interface Range {
@@ -43,19 +40,18 @@ export class TimelineChart extends Drawing {
   private range: Range | null = null;
   private drag: { from: number; x: number; y: number; top: number; view: Range; pans: boolean; moved: boolean } | null =
     null;
-  private readonly labels = new Map<number, string>();
-  /** Colours of this drawing, by kind of event and of frame. */
-  private readonly shades = new Map<number, number>();
+  private readonly rows: Rows;
 
   constructor(
     layers: Layers,
-    private readonly profile: Profile,
+    profile: Profile,
     private readonly timeline: Timeline,
     private readonly on: ChartEvents,
   ) {
     super(layers);
     const { canvas } = this;
     this.view = { from: 0, to: timeline.length_ns };
+    this.rows = new Rows(profile, timeline, this.rects);
     let top = RULER;
     for (const lane of timeline.lanes) {
       this.tops.push(top);
@@ -102,90 +98,43 @@ export class TimelineChart extends Drawing {
 
   protected fill(sheet: Sheet): void {
     const { context, colours, width, height, top } = sheet;
-    this.shades.clear();
+    this.rows.begin(this.view, this.selected);
     this.width = width;
     this.timeline.lanes.forEach((lane, i) => {
       const y = this.tops[i] - top;
-      if (y > height || y + HEAD + lane.rows.length * ROW < 0) return;
+      const bottom = y + HEAD + lane.rows.length * ROW;
+      if (y > height || bottom < 0) return;
       lane.rows.forEach((row, depth) => {
         const at = y + HEAD + depth * ROW;
-        if (at < height && at > -ROW) this.drawRow(sheet, row, at);
+        if (at < height && at > -ROW) this.rows.draw(sheet, lane, row, at);
       });
       context.fillStyle = colours.muted;
-      context.fillText(fitted(context, visible(lane.title), width - 12), 6, y + HEAD / 2 + 2);
+      // the name stays in sight as long as anything of the lane does
+      const pinned = Math.max(y, Math.min(RULER - 4, bottom - HEAD));
+      const title = fitted(context, visible(lane.title), width - 12);
+      if (pinned > y) {
+        context.fillStyle = getComputedStyle(this.scroll).backgroundColor;
+        context.fillRect(0, pinned + 3, context.measureText(title).width + 14, HEAD - 4);
+        context.fillStyle = colours.muted;
+      }
+      context.fillText(title, 6, pinned + HEAD / 2 + 2);
     });
+    if (this.rows.outlined) this.outline(sheet, this.rows.outlined, true);
     if (this.range) {
-      const x = (this.range.from - this.view.from) * this.scale;
-      this.rects.add(
-        x,
-        0,
-        (this.range.to - this.range.from) * this.scale,
-        height,
-        withAlpha(colours.of("accent"), 0.22),
-      );
+      // what is outside is dimmed, so colours inside keep their meaning
+      const dim = withAlpha(colours.of("card"), 0.62);
+      const from = Math.max(0, (this.range.from - this.view.from) * this.scale);
+      const to = Math.min(width, (this.range.to - this.view.from) * this.scale);
+      this.rects.add(0, 0, from, height, dim);
+      this.rects.add(to, 0, Math.max(0, width - to), height, dim);
+      this.rects.add(from - 1, 0, 1, height, colours.of("accent"));
+      this.rects.add(to, 0, 1, height, colours.of("accent"));
     }
   }
 
   protected override finish(sheet: Sheet): void {
     this.drawLinks(sheet);
     this.drawRuler(sheet);
-  }
-
-  private drawRow(sheet: Sheet, row: Int32Array, y: number): void {
-    const { context, colours, width } = sheet;
-    const { timeline, scale } = this;
-    const { from, to } = this.view;
-    for (let i = firstEndingAfter(timeline, row, from); i < row.length;) {
-      const span = row[i];
-      const start = timeline.start[span];
-      if (start >= to) break;
-      const x = Math.max(0, (start - from) * scale);
-      const wide = Math.min(width, (timeline.end[span] - from) * scale) - x;
-      this.rects.add(x, y, Math.max(wide - (wide > 3 ? 1 : 0), 1), ROW - 1, this.colour(colours, span));
-      if (wide > TEXT_FROM) {
-        context.fillStyle = colours.ink;
-        context.fillText(fitted(context, this.label(span), wide - 8), x + 4, y + ROW / 2);
-      }
-      if (span === this.selected) this.outline(sheet, { x, y, width: wide, height: ROW - 1 }, true);
-      i = wide < 1 ? this.afterPixel(row, i, x) : i + 1;
-    }
-  }
-
-  /** What lies in the same pixel is not drawn, except for the last of it, which may go on beyond. */
-  private afterPixel(row: Int32Array, i: number, x: number): number {
-    const pixelEnd = this.view.from + (Math.floor(x) + 1) / this.scale;
-    const next = firstStartingAt(this.timeline, row, pixelEnd, i + 1);
-    return next - 1 > i && this.timeline.end[row[next - 1]] > pixelEnd ? next - 1 : next;
-  }
-
-  private colour(colours: Palette, span: number): number {
-    const event = this.timeline.event[span];
-    const node = this.timeline.node[span];
-    const { events, frames } = this.profile.tables;
-    const frame = node < 0 ? -1 : frames.kind[this.profile.frame[node]];
-    const key = node < 0 ? node : (event >= 0 ? events.kind[event] + 1 : 0) * 256 + frame;
-    let colour = this.shades.get(key);
-    if (colour === undefined) {
-      const kind = node < 0 ? this.timeline.texts[-1 - node].kind : kindName(frame);
-      colour =
-        event >= 0 || node < 0
-          ? colours.of(`kind-${shownKind(event < 0 ? undefined : EventKindNames[events.kind[event]], kind)}`)
-          : withAlpha(colours.of(`kind-${kind}`), 0.72);
-      this.shades.set(key, colour);
-    }
-    return colour;
-  }
-
-  private label(span: number): string {
-    let label = this.labels.get(span);
-    if (label === undefined) {
-      const event = this.timeline.event[span];
-      const { kind, step } = this.profile.tables.events;
-      const { name } = spanText(this.profile, this.timeline, span);
-      const isStep = event >= 0 && EventKindNames[kind[event]] === "step";
-      this.labels.set(span, (label = isStep ? `step ${step[event]}` : visible(name)));
-    }
-    return label;
   }
 
   private drawLinks({ context, colours, top }: Sheet): void {
@@ -337,6 +286,12 @@ export class TimelineChart extends Drawing {
     else if (event.key === "s" || event.key === "-") this.zoom(1 / 0.6);
     else if (event.key === "a") this.pan(-0.2);
     else if (event.key === "d") this.pan(0.2);
+    else if (event.key === "f") {
+      if (this.range) this.show(this.range.from, this.range.to);
+      else if (this.selected >= 0) this.lookAt(this.timeline.start[this.selected], this.timeline.end[this.selected]);
+      else this.show(0, this.timeline.length_ns);
+    } else if (event.key === "m" && this.selected >= 0)
+      this.select({ from: this.timeline.start[this.selected], to: this.timeline.end[this.selected] });
     else if (event.key === "0") this.show(0, this.timeline.length_ns);
     else if (event.key === "Enter" && this.range) this.show(this.range.from, this.range.to);
     else if (event.key === "Enter" && this.selected >= 0)

@@ -2,15 +2,35 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { withPrediction, type Chosen } from "../../model/predicted";
-import { ofProcess, spanText, timelineOf, type Timeline } from "../../model/timeline";
+import { busyShare, ofProcess, spanText, timelineOf, type Timeline } from "../../model/timeline";
 import { chromeTrace, linksOf } from "../../model/timeline_facts";
+import { EventKindNames } from "../../model/schema.generated";
 import { duration, number, visible } from "../../model/units";
 import type { Opened } from "../opened";
 import { DrawingLayers, type Layers } from "../canvas";
-import { NoWindow, ProcessChoice, Toggle } from "../widgets";
+import { Dot, NoWindow, ProcessChoice, Toggle } from "../widgets";
 import { TimelineChart, type Range } from "./chart";
 import { LanePanel, RangePanel, SpanPanel } from "./panels";
 import { PredictionChoice } from "./prediction";
+import { shownKind } from "./scale";
+
+const IDLE = 0.01; // of the window: a thread that was at work for less is folded
+const LOOKED_AT = 2000;
+const LEGEND: [string, string][] = [
+  ["thread", "step"],
+  ["python", "Python"],
+  ["module", "module"],
+  ["operator", "operator"],
+  ["phase", "phase"],
+  ["region", "region"],
+  ["api", "call of the driver, wait"],
+  ["kernel", "kernel"],
+  ["copy", "copy"],
+  ["collective", "collective"],
+  ["running", "on a CPU"],
+  ["runnable", "waits for a CPU"],
+  ["blocked", "blocked"],
+];
 
 export function TimelinePage({ opened, shown }: { opened: Opened; shown: boolean }) {
   const seen = useRef(false);
@@ -32,9 +52,16 @@ function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
   const [chosen, setChosen] = useState<Chosen[]>([]);
   const measured = useMemo(() => timelineOf(profile, hideLibrary) as Timeline, [profile, hideLibrary]);
   const [process, setProcess] = useState(-1);
+  const whole = useMemo(() => ofProcess(chosen.reduce(withPrediction, measured), process), [measured, chosen, process]);
+  const [showIdle, setIdle] = useState(false);
+  const busy = useMemo(
+    () => whole.lanes.filter((lane) => lane.kind !== "thread" || busyShare(whole, lane) >= IDLE),
+    [whole],
+  );
+  const folded = busy.length ? whole.lanes.length - busy.length : 0;
   const timeline = useMemo(
-    () => ofProcess(chosen.reduce(withPrediction, measured), process),
-    [measured, chosen, process],
+    () => (folded && !showIdle ? { ...whole, lanes: busy } : whole),
+    [whole, busy, showIdle, folded],
   );
   const [span, select] = useState(-1);
   const [range, setRange] = useState<Range | null>(null);
@@ -80,10 +107,18 @@ function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
           on={hideLibrary}
           flip={() => setHide(!hideLibrary)}
         />
+        {folded ? (
+          <Toggle
+            label={`${folded} idle lane${folded > 1 ? "s" : ""}`}
+            title="Show threads that were at work for less than 1 % of the window"
+            on={showIdle}
+            flip={() => setIdle(!showIdle)}
+          />
+        ) : null}
         <ProcessChoice profile={profile} value={process} choose={setProcess} />
         <PredictionChoice opened={opened} chosen={chosen} choose={setChosen} />
         <span class="grow" />
-        <span class="quiet small">drag selects, Ctrl and wheel zooms, Shift drags</span>
+        <span class="quiet small">drag selects, Ctrl and wheel zooms, Shift drags, f fits, m marks</span>
         <button type="button" class="plain" onClick={() => chart.current?.zoom(0.5)} aria-label="Zoom in">
           +
         </button>
@@ -99,6 +134,7 @@ function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
           Save for Perfetto
         </button>
       </div>
+      <Legend timeline={timeline} opened={opened} />
       <div class="flame-main">
         <div class="flame-left">
           <DrawingLayers
@@ -119,6 +155,37 @@ function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
         </aside>
       </div>
     </>
+  );
+}
+
+/** What the colours mean, of what is drawn. */
+function Legend({ opened, timeline }: { opened: Opened; timeline: Timeline }) {
+  const { profile } = opened;
+  const kinds = useMemo(() => {
+    const found = new Set<string>();
+    for (const lane of timeline.lanes)
+      for (const row of lane.rows)
+        for (let i = 0; i < Math.min(row.length, LOOKED_AT); i++) {
+          const span = row[i];
+          const event = timeline.event[span];
+          const kind = event >= 0 ? EventKindNames[profile.tables.events.kind[event]] : undefined;
+          found.add(shownKind(kind, spanText(profile, timeline, span).kind));
+        }
+    return LEGEND.filter(([kind]) => found.has(kind));
+  }, [timeline]);
+  return (
+    <div class="legend">
+      {kinds.map(([kind, words]) => (
+        <span>
+          <Dot kind={kind} />
+          {words}
+        </span>
+      ))}
+      <span title="A frame that no event of its own measured; it is filled where events below it ran">
+        <span class="dot hollow" />
+        hollow: inferred from what ran in it
+      </span>
+    </div>
   );
 }
 

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { operatorName } from "../../model/frames";
 import { EventKindNames } from "../../model/schema.generated";
 import { spanText, type Timeline } from "../../model/timeline";
+import { bare } from "../../model/names";
 import { rangeFacts, type Link, type StateFacts } from "../../model/timeline_facts";
 import { duration, number, share, size, visible } from "../../model/units";
 import type { Opened } from "../opened";
@@ -71,7 +72,7 @@ function Facts({ facts, length }: { facts: ReturnType<typeof rangeFacts>; length
             <tr>
               <th scope="row" title={one.kind}>
                 <Dot kind={one.kind} />
-                {visible(one.name)}
+                {visible(bare(one.name))}
               </th>
               <td>{number(one.count)} ×</td>
               <td>{duration(one.sum_ns)}</td>
@@ -101,7 +102,9 @@ function States({ of, length }: { of: StateFacts; length: number }) {
         ))}
         {of.waits.map((one) => (
           <tr class="detail">
-            <th scope="row">{visible(one.name)}</th>
+            <th scope="row" title={visible(one.name)}>
+              {visible(bare(one.name))}
+            </th>
             <td>{duration(one.sum_ns)}</td>
             <td>{share(one.sum_ns, length)}</td>
           </tr>

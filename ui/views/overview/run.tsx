@@ -1,16 +1,10 @@
-// The overview: what the run was, where its time went, what was found, the hottest call paths, devices, phases, and what to
-// type next.
+// What the run was as a whole: figures of all of it, where each thread's time went, phases, and what to type next.
 
-import { useRef, useState } from "preact/hooks";
 import type { Profile } from "../../model/profile";
 import type { TimeSplit } from "../../model/report";
-import { duration, metricName, number, percent, share, size, visible } from "../../model/units";
+import { duration, number, percent, share, size, visible } from "../../model/units";
 import type { Opened } from "../opened";
-import { Bar, Card, CopyButton, Dot, Nothing, cssWidth } from "../widgets";
-import { DeviceCards } from "./devices";
-import { FindingsCard } from "./findings";
-import { PathEntry } from "./path";
-import { RanksCard } from "./ranks";
+import { Bar, Card, CopyButton, Dot, cssWidth } from "../widgets";
 
 type Part = Exclude<
   keyof TimeSplit,
@@ -27,30 +21,20 @@ const PARTS: [Part, string, string][] = [
   ["idle_ns", "idle", "idle"],
 ];
 
-export function OverviewPage({ opened, shown }: { opened: Opened; shown: boolean }) {
-  const seen = useRef(false);
-  if (shown) seen.current = true;
-  return seen.current ? <Shown opened={opened} /> : null; // nothing is ranked before somebody looks
-}
-
-function Shown({ opened }: { opened: Opened }) {
+export function WholeRun({ opened }: { opened: Opened }) {
   const { report, host } = opened;
   const commands = host.commands ? report.next.filter((one) => !one.includes("--format html")) : []; // this is that page
   return (
     <>
       <Tiles opened={opened} />
-      <RanksCard opened={opened} ranks={report.ranks} />
-      <FindingsCard opened={opened} />
       {report.time_split.length ? (
         <Card
-          title="Where the time went"
+          title="Where the time of the run went"
           note="of each thread's wall time from its first event on; ~ marks an estimate"
         >
           <Splits splits={report.time_split} />
         </Card>
       ) : null}
-      <HotPaths opened={opened} />
-      <DeviceCards report={report} />
       <Phases opened={opened} />
       {commands.length ? (
         <Card title="Next" note="commands to type">
@@ -103,7 +87,7 @@ function Tiles({ opened }: { opened: Opened }) {
     cost === null ? "the file does not say" : "of the run",
   ]);
   const found = new Set(report.losses.map((loss) => loss.kind)).size;
-  const kinds = `${found} kind${found === 1 ? "" : "s"}, see Capture`;
+  const kinds = `${found} kind${found === 1 ? "" : "s"}, see above`;
   made.push(["Not measured", lost ? number(lost) : "nothing", lost ? kinds : "no losses", lost ? "warn" : "good"]);
   return (
     <div class="tiles">
@@ -166,39 +150,6 @@ function linesOf(split: TimeSplit, key: Part): string[] {
     .map((one) => visible(`${one.short}:${one.line} ${one.function} ${duration(one.time_ns)}`));
   const spun = key === "device_wait_ns" ? split.device_wait_running_ns : null;
   return spun === null ? lines : [`on a core for ${duration(spun)} of it (spinning)`, ...lines];
-}
-
-function HotPaths({ opened }: { opened: Opened }) {
-  const { report } = opened;
-  const [count, show] = useState(8);
-  const metric = report.path_metric;
-  const note = report.focus
-    ? `only paths through /${report.focus.pattern}/, ${share(report.focus.share, 1)} of all`
-    : "your line, and what it ran; click to see it in the flame graph";
-  return (
-    <Card title={`Hottest call paths by ${metricName(metric)}`} note={note}>
-      {report.paths.length ? (
-        <ol class="paths">
-          {report.paths.slice(0, count).map((path) => (
-            <PathEntry
-              opened={opened}
-              path={path}
-              metric={metric}
-              total={report.totals[metric]}
-              most={report.paths[0].values[metric] ?? 1}
-            />
-          ))}
-        </ol>
-      ) : (
-        <Nothing>Nothing was measured on these paths.</Nothing>
-      )}
-      {report.paths.length > count ? (
-        <button type="button" class="plain" onClick={() => show(report.paths.length)}>
-          Show {number(report.paths.length - count)} more
-        </button>
-      ) : null}
-    </Card>
-  );
 }
 
 function Phases({ opened }: { opened: Opened }) {

@@ -1,0 +1,97 @@
+// What would help, by gain: what to do, where, how much, how sure, and what tries or shows it.
+
+import { useState } from "preact/hooks";
+import type { Help, Start } from "../../model/report";
+import { duration, visible } from "../../model/units";
+import type { Opened } from "../opened";
+import { Card, CopyButton } from "../widgets";
+import { openLine } from "./page";
+
+const SURE: Record<string, string> = {
+  measured: "the gain was measured in this profile",
+  simulated: "the step was replayed with the change, see docs/whatif.md",
+  estimated: "a range from what similar changes gained",
+  "at most": "a bound: no more than this can be gained",
+};
+
+export function HelpCard({ opened, start }: { opened: Opened; start: Start }) {
+  if (!start.help.length)
+    return (
+      <Card title="What would help">
+        <p class="quiet">No rule knows a change that gains 2 % of the step or more.</p>
+      </Card>
+    );
+  return (
+    <Card title="What would help" note="by what it gains; no more than the bottleneck leaves">
+      <ol class="helps">
+        {start.help.map((one) => (
+          <Entry opened={opened} help={one} start={start} />
+        ))}
+      </ol>
+    </Card>
+  );
+}
+
+function Entry({ opened, help, start }: { opened: Opened; help: Help; start: Start }) {
+  const [open, setOpen] = useState(false);
+  const place = help.place;
+  const prediction = help.scenario && opened.host.predicted && opened.profile.tables.events.node.length > 0;
+  return (
+    <li>
+      <div class="help-row">
+        <button type="button" class="do" aria-expanded={open} onClick={() => setOpen(!open)}>
+          {visible(help.do)}
+        </button>
+        {place ? (
+          <button type="button" class="plain link mono" onClick={() => openLine(opened, place.file, place.line)}>
+            {visible(`${place.short}:${place.line}`)}
+          </button>
+        ) : (
+          <span />
+        )}
+        <span class="gain" title={visible(help.change)}>
+          {gainText(help, start)}
+        </span>
+        <span class="chip" title={SURE[help.known] ?? ""}>
+          {visible(help.known)}
+        </span>
+      </div>
+      {open ? (
+        <div class="help-more">
+          <p>{visible(help.remedy || help.do)}</p>
+          <ul class="evidence">
+            {help.evidence.map((one) => (
+              <li>{visible(one)}</li>
+            ))}
+          </ul>
+          <div class="commands">
+            <div>
+              <code>{visible(help.command)}</code>
+              <CopyButton text={help.command} label="command" />
+            </div>
+          </div>
+          <div class="actions">
+            {help.nodes.length ? (
+              <button type="button" class="action" onClick={() => opened.go.frame(help.nodes[0])}>
+                See it in the flame graph
+              </button>
+            ) : null}
+            {prediction ? (
+              <button type="button" class="action" onClick={() => opened.go.page("timeline")}>
+                Try it in the timeline
+              </button>
+            ) : null}
+          </div>
+        </div>
+      ) : null}
+    </li>
+  );
+}
+
+function gainText(help: Help, start: Start): string {
+  const range = help.high_ns > help.low_ns ? ` (${duration(help.low_ns)} to ${duration(help.high_ns)})` : "";
+  if (help.known === "at most") return `at most ${duration(help.high_ns)}`;
+  if (help.gain_ns * 2 > start.wall_ns && start.of === "step")
+    return `${duration(start.wall_ns)} → ${duration(start.wall_ns - help.gain_ns)}`;
+  return `−${duration(help.gain_ns)}${range}`;
+}

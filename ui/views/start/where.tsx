@@ -1,0 +1,191 @@
+// Where a step goes by line of the program, forward and backward apart; beside it the kernels in words and the memory at
+// the peak. Figures are of one step.
+
+import type { ComponentChildren } from "preact";
+import { cut } from "../../model/names";
+import type { KernelOfStep, Report, Start, WhereLine } from "../../model/report";
+import { duration, number, percent, share, size, visible } from "../../model/units";
+import type { Opened } from "../opened";
+import { Bar, Card } from "../widgets";
+
+const BESIDE = 4; // rows of a card that shares the column
+const NAME = 40;
+const ROWS = 6;
+
+export function Where({ opened, start }: { opened: Opened; start: Start }) {
+  const { report } = opened;
+  const kernels = start.kernels.length > 0;
+  const peaks = report.memory?.peaks.length ? report.memory.peaks : [];
+  if (!start.where.length && !kernels && !peaks.length) return null;
+  return (
+    <div class="halves">
+      {start.where.length ? <Lines opened={opened} start={start} /> : null}
+      {kernels || peaks.length ? (
+        <div class="column">
+          {kernels ? <Kernels opened={opened} start={start} most={peaks.length ? BESIDE : ROWS} /> : null}
+          {peaks.length ? <Peak opened={opened} peak={peaks[0]} most={kernels ? 3 : ROWS} /> : null}
+        </div>
+      ) : null}
+    </div>
+  );
+}
+
+function Lines({ opened, start }: { opened: Opened; start: Start }) {
+  const per = start.of === "step" ? "per step" : "of the run";
+  const note = start.no_lines || (start.where_of === "time" ? per : `${start.where_of}, ${per}`);
+  const backward = start.where.some((line) => line.backward_ns > 0);
+  const most = Math.max(...start.where.map((line) => line.ns), 1);
+  return (
+    <Card title="Where" note={note}>
+      <div class="scroll">
+        <table class="data where">
+          <thead>
+            <tr>
+              <th scope="col" class="text">
+                <span class="offscreen">Line</span>
+              </th>
+              {backward ? <th scope="col">forward</th> : <th scope="col">time</th>}
+              {backward ? <th scope="col">backward</th> : null}
+              <th scope="col">{start.of === "step" ? "of the step" : "of the run"}</th>
+              <th scope="col">
+                <span class="offscreen">Bar</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {start.where.slice(0, ROWS).map((line) => (
+              <tr class="link" onClick={() => opened.go.frame(line.node)}>
+                <th scope="row" class="text">
+                  <button type="button" class="row-name">
+                    <Name line={line} />
+                  </button>
+                </th>
+                <td>{firstFigure(line, backward)}</td>
+                {backward ? <td>{line.backward_ns ? duration(line.backward_ns) : ""}</td> : null}
+                <td>{percent(line.share)}</td>
+                <td>
+                  <Bar
+                    parts={[
+                      [line.forward_ns / most, "module"],
+                      [line.backward_ns / most, "phase striped"],
+                      [line.other_ns / most, line.phase === "data loading" ? "region hatched" : "api"],
+                    ]}
+                  />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Card>
+  );
+}
+
+function firstFigure(line: WhereLine, backward: boolean): ComponentChildren {
+  if (!backward) return duration(line.ns);
+  const own = line.forward_ns ? duration(line.forward_ns) : "";
+  if (!line.other_ns) return own;
+  return (
+    <>
+      {own} {duration(line.other_ns)} <span class="quiet">{line.phase}</span>
+    </>
+  );
+}
+
+function Name({ line }: { line: WhereLine }) {
+  const { place } = line;
+  if (!place)
+    return (
+      <>
+        <b class="mono" title={visible(line.name)}>
+          {visible(cut(line.name, NAME))}
+        </b>
+        {line.what && line.what !== line.name ? <span class="quiet"> {visible(cut(line.what, NAME))}</span> : null}
+      </>
+    );
+  return (
+    <>
+      <b class="mono">{visible(place.line > 0 ? `${place.short}:${place.line}` : place.short)}</b>{" "}
+      <span class="quiet mono" title={visible(place.function)}>
+        {visible(cut(place.function, 27))}
+      </span>
+      {line.what ? (
+        <span class="quiet what" title={visible(line.what)}>
+          {visible(cut(line.what, 30))}
+        </span>
+      ) : null}
+    </>
+  );
+}
+
+function Kernels({ opened, start, most }: { opened: Opened; start: Start; most: number }) {
+  const kernels = start.kernels.slice(0, most);
+  const largest = Math.max(...kernels.map((one) => one.ns), 1);
+  const sum = start.bars.at(-1)?.parts.filter((part) => part.group === "work") ?? [];
+  const busy = sum.reduce((total, part) => total + part.ns, 0);
+  const note = start.bars.length > 2 ? `busy ${duration(busy)} a step` : "";
+  return (
+    <Card title={`On the ${start.device || "device"}`} note={note}>
+      <table class="data beside">
+        <tbody>
+          {kernels.map((one) => (
+            <KernelRow opened={opened} kernel={one} largest={largest} />
+          ))}
+        </tbody>
+      </table>
+    </Card>
+  );
+}
+
+function KernelRow({ opened, kernel, largest }: { opened: Opened; kernel: KernelOfStep; largest: number }) {
+  return (
+    <tr class="link" onClick={() => opened.go.frame(kernel.node, "gpu_time")}>
+      <th scope="row" class="text">
+        <button type="button" class="row-name" title={visible(kernel.name)}>
+          {visible(cut(kernel.words, NAME))}
+        </button>
+      </th>
+      <td class="quiet">{kernel.calls >= 0.5 ? `${number(Math.round(kernel.calls))} ×` : ""}</td>
+      <td>{duration(kernel.ns)}</td>
+      <td>
+        <Bar parts={[[kernel.ns / largest, "kernel"]]} />
+      </td>
+    </tr>
+  );
+}
+
+type PeakOf = NonNullable<Report["memory"]>["peaks"][number];
+
+function Peak({ opened, peak, most }: { opened: Opened; peak: PeakOf; most: number }) {
+  const held = peak.paths.slice(0, most);
+  const bytes = (path: (typeof held)[number]) => path.values.peak_live_bytes ?? 0;
+  const largest = Math.max(...held.map(bytes), 1);
+  return (
+    <Card title="Memory at the peak" note={`${size(peak.peak_bytes)} on ${peak.device}`}>
+      <table class="data beside">
+        <tbody>
+          {held.map((path) => {
+            const line = path.place ? `${path.place.short}:${path.place.line}` : path.module || path.operator;
+            return (
+              <tr class="link" onClick={() => opened.go.frame(path.node, "peak_live_bytes")}>
+                <th scope="row" class="text">
+                  <button type="button" class="row-name">
+                    <b class="mono">{visible(cut(line, NAME))}</b>{" "}
+                    <span class="quiet" title={visible(path.module)}>
+                      {visible(cut(path.place ? path.module || path.operator : "", 24))}
+                    </span>
+                  </button>
+                </th>
+                <td>{size(bytes(path))}</td>
+                <td>{share(bytes(path), peak.peak_bytes)}</td>
+                <td>
+                  <Bar parts={[[bytes(path) / largest, "operator"]]} />
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </Card>
+  );
+}
