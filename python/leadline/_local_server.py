@@ -17,14 +17,16 @@ from collections.abc import Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
+from leadline._own_thread import Flag, OwnThread
+
 MOST_CONNECTIONS: Final = 64
 TIMEOUT_S: Final = 30.0
 """Of one read or write."""
 TEXT: Final = "text/plain; charset=utf-8"
 
 
-class _ClosedByProgramError(Exception):
-    """The program has closed all files, as daemons do."""
+class _OverError(Exception):
+    """Nothing is to be served any more."""
 
 
 class LocalServer(ThreadingHTTPServer):
@@ -37,6 +39,8 @@ class LocalServer(ThreadingHTTPServer):
     def __init__(self, port: int, handler: type[LocalHandler]) -> None:
         self._open: dict[socket.socket, None] = {}  # in the order they came
         self._lock = threading.Lock()
+        self._served = Flag()
+        self._ending = False
         super().__init__(("127.0.0.1", port), handler)
         self._identity = _identity(self.socket)
 
@@ -46,14 +50,22 @@ class LocalServer(ThreadingHTTPServer):
         return _identity(self.socket) == self._identity
 
     def serve_forever(self, poll_interval: float = 0.5) -> None:
-        """Until `shutdown`, or until the program has closed the socket."""
-        with contextlib.suppress(_ClosedByProgramError):
-            super().serve_forever(poll_interval)
+        """Until `shutdown`, or until the program has closed the socket, as daemons close all files."""
+        try:
+            with contextlib.suppress(_OverError):
+                super().serve_forever(poll_interval)
+        finally:
+            self._served.set()
+
+    def shutdown(self) -> None:
+        """`serve_forever` returns; not called on its thread."""
+        self._ending = True
+        self._served.wait(TIMEOUT_S)
 
     def service_actions(self) -> None:
         """Called between requests."""
-        if not self.is_open:
-            raise _ClosedByProgramError
+        if self._ending or not self.is_open:
+            raise _OverError
 
     def get_request(self) -> tuple[socket.socket, Any]:
         """Never takes a connection from a socket of the program's."""
@@ -86,7 +98,7 @@ class LocalServer(ThreadingHTTPServer):
                     oldest.shutdown(socket.SHUT_RDWR)  # its thread sees the end and leaves
             self._open[request] = None
         try:
-            super().process_request(request, client_address)
+            OwnThread(self.process_request_thread, request, client_address).start()
         except RuntimeError:  # no thread can be started: the program is at a limit, or ends
             self._forget(request)
             self.shutdown_request(request)

@@ -43,6 +43,8 @@ PROGRAMS = {
     "atexit": "import atexit\natexit.register(print, 'last')\nprint('first')",
     "generators": "def g():\n try: yield 1\n finally: print('end')\nx = g(); next(x)\nprint('left open')",
     "memory": "import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))\ntry: bytearray(1 << 36)\nexcept MemoryError: print('none')",
+    "replaced_threading": "import _thread, threading, time\nm = _thread.get_ident()\nthreading.get_ident = lambda: m if _thread.get_ident() == m else 7\nthreading._allocate_lock = threading.Event = None\ntime.sleep(1); print(len(threading.enumerate()))",
+    "few_files": "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (6, 6))\nf = []\ntry:\n while True: f.append(open('/dev/null'))\nexcept OSError: print('no more')",
     "regions": "import leadline\nfor n in ('', 'x' * 100000, '\\ud800', '\\x1b[31m', 'a\\0b'):\n with leadline.region(n): pass\nprint('ok')",
 }  # fmt: skip
 

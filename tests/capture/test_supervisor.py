@@ -110,7 +110,7 @@ def test_a_program_that_is_no_python_ends_as_it_ends(place) -> None:
         (["run", "-o", "missing/x.leadline", "script.py"], "does not exist"),
         (["run", "-o", "/proc/x.leadline", "script.py"], "Cannot write"),
         (["run", "-o", ".", "script.py"], "is a folder"),
-        (["run", "-o", "script.py", "script.py"], "not a profile"),
+        (["run", "-o", "script.py", "script.py"], "it is the file that is read"),
         (["run", "--trace", "steps=x", "script.py"], "Cannot read"),
         (["run", "--flush-interval", "0", "script.py"], "flush interval"),
     ],

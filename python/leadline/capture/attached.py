@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from leadline._own_thread import OwnThread
+
 _OWN_NAME = "leadline-attach"  # threads of that name are not sampled
 
 
@@ -31,7 +33,7 @@ def begin(address: str, output: str, seconds: float, options: str, until: float)
     except OSError:  # it measures already
         listener.close()
         return
-    threading.Thread(target=_run, args=(listener, output, seconds, options), name=_OWN_NAME, daemon=True).start()
+    OwnThread(_run, listener, output, seconds, options).start()
 
 
 def _run(listener: socket.socket, output: str, seconds: float, options: str) -> None:

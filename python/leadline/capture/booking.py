@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from leadline.capture.contained import lose
 from leadline.capture.current import CURRENT
 
 
@@ -65,7 +66,13 @@ def place() -> Place | None:
     None while nothing is measured or measuring is paused.
     """
     native = CURRENT.native
-    token = 0 if native is None else native.place()
+    if native is None:
+        return None
+    try:
+        token = native.place()
+    except Exception as error:
+        lose(native, "A place could not be taken", error)
+        return None
     return Place(token, CURRENT.generation) if token else None
 
 
@@ -106,7 +113,14 @@ def book(
         raise ValueError(f'A device is "cpu" or a type and a number, such as "cuda:0", not {device!r}.')
     index = -1 if kind == "cpu" else int(number or 0)
     totals = [(metric, *_numbers(value)) for metric, value in values.items()]
-    booked = native.book(token, [_frame(frame) for frame in path], totals, kind, index, stream)
+    frames = [_frame(frame) for frame in path]
+    try:
+        booked = native.book(token, frames, totals, kind, index, stream)
+    except (ValueError, TypeError):  # of what was given
+        raise
+    except Exception as error:
+        lose(native, "What the program measured could not be booked", error)
+        return None
     return Place(booked, CURRENT.generation) if booked else None
 
 

@@ -8,12 +8,12 @@ and nothing is switched back and forth.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from leadline._own_thread import Flag, OwnThread
 from leadline.capture.native import Native
 from leadline.capture.records import Stats
 
@@ -101,8 +101,8 @@ class BudgetKeeper:
         self._cost = cost
         self._changed = changed
         self._clock_ns = time.time_ns() - time.monotonic_ns()  # of this moment: clocks are set back
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="leadline-budget", daemon=True)
+        self._ended = Flag()
+        self._thread = OwnThread(self._run)
 
     def start(self) -> None:
         """The session begins."""
@@ -111,8 +111,7 @@ class BudgetKeeper:
     def stop(self) -> None:
         """The session ends."""
         self._ended.set()
-        if self._thread is not threading.current_thread():
-            self._thread.join()
+        self._thread.join()
         self._budget.close(self._now_ns())
         self._changed(self._budget.told(self._now_ns()))
 

@@ -19,12 +19,12 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
+from leadline._own_thread import OwnThread
 from leadline.capture.config import VARIABLES
 from leadline.capture.current import CURRENT
 from leadline.capture.errors import ProfileError
@@ -134,7 +134,7 @@ class Endpoint:
         self.address = f"http://127.0.0.1:{self.port}"
         self._port_file: Path | None = None
         self._pid = os.getpid()
-        threading.Thread(target=self._server.serve_forever, name="leadline-http", daemon=True).start()
+        OwnThread(self._server.serve_forever).start()
         mine = weakref.ref(self)
         os.register_at_fork(after_in_child=lambda: _leave_to_parent(mine()))
 

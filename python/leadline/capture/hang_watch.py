@@ -15,12 +15,12 @@ import fcntl
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from leadline._own_thread import Flag, OwnThread
 from leadline.capture.config import VARIABLES
 from leadline.capture.messages import say
 
@@ -50,8 +50,8 @@ class HangWatch:
         """Whether somebody has told of the standstill of now."""
         self._standing_s = standing_s
         self._part = part
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._ended = Flag()
+        self._thread: OwnThread | None = None
         self._pid = 0
         self._files = 0
 
@@ -64,8 +64,8 @@ class HangWatch:
         self.limit_s = min([self._after_s, *limits])
         if self._thread is None or self._pid != os.getpid():  # threads are not in a forked child
             self._pid = os.getpid()
-            self._ended = threading.Event()
-            self._thread = threading.Thread(target=self._run, args=(self._ended,), name="leadline-hang", daemon=True)
+            self._ended = Flag()
+            self._thread = OwnThread(self._run, self._ended)
             self._thread.start()
 
     def stop(self) -> None:
@@ -75,7 +75,7 @@ class HangWatch:
 
     # ---------------------------------------------------------------- inside
 
-    def _run(self, ended: threading.Event) -> None:
+    def _run(self, ended: Flag) -> None:
         due_s = self.limit_s
         while not ended.wait(min(self.limit_s / 8, 5.0)):
             standing_s = self._standing_s()
@@ -89,7 +89,7 @@ class HangWatch:
                     self.knows = self._look(part, standing_s, ended)
                     due_s = float("inf") if self.knows else standing_s + self.limit_s
 
-    def _look(self, part: Path, standing_s: float, ended: threading.Event) -> bool:
+    def _look(self, part: Path, standing_s: float, ended: Flag) -> bool:
         """Whether somebody has told of this standstill."""
         host = os.uname().nodename
         if _made_since(part.parent, host, standing_s):

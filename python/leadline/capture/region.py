@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
+from leadline.capture.contained import lose
 from leadline.capture.current import CURRENT
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -38,13 +39,13 @@ class region:
         self._entered: list[tuple[int, int]] = []
 
     def __enter__(self) -> region:
-        self._entered.append(_begin(self._name, self._detail))
+        self._entered.append(begin_region(self._name, self._detail))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        _end(self._entered.pop())
+        end_region(self._entered.pop())
 
     def __call__(self, function: _Function) -> _Function:
         """Decorate a function, coroutine function, generator function or async generator function."""
@@ -69,28 +70,35 @@ def _text(name: object) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _begin(name: str, detail: str | None) -> tuple[int, int]:
+def begin_region(name: str, detail: str | None) -> tuple[int, int]:
     """Open the region; returns the session it was opened in and the native side's token for its end."""
     native = CURRENT.native
     if native is None:
         return _OUTSIDE
-    return CURRENT.generation, native.region_begin(name, detail)
+    try:
+        return CURRENT.generation, native.region_begin(name, detail)
+    except Exception as error:
+        lose(native, "A region could not be opened", error)
+        return _OUTSIDE
 
 
-def _end(begun: tuple[int, int]) -> None:
+def end_region(begun: tuple[int, int]) -> None:
     native = CURRENT.native
     if native is not None and begun[0] == CURRENT.generation:
-        native.region_end(begun[1])
+        try:
+            native.region_end(begun[1])
+        except Exception as error:
+            lose(native, "A region could not be closed", error)
 
 
 def _wrap_function(function: Callable[..., Any], name: str, detail: str | None) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapper(*arguments: Any, **named: Any) -> Any:
-        begun = _begin(name, detail)
+        begun = begin_region(name, detail)
         try:
             return function(*arguments, **named)
         finally:
-            _end(begun)
+            end_region(begun)
 
     return wrapper
 
@@ -153,22 +161,22 @@ def _in_steps(inner: Any, name: str, detail: str | None) -> Generator[Any, Any, 
     resume: Callable[[Any], Any] = inner.send
     value: Any = None
     while True:
-        begun = _begin(name, detail)
+        begun = begin_region(name, detail)
         try:
             item = resume(value)
         except StopIteration as end:
             return end.value
         finally:
-            _end(begun)
+            end_region(begun)
         try:
             value = yield item
             resume = inner.send
         except GeneratorExit:
-            begun = _begin(name, detail)
+            begun = begin_region(name, detail)
             try:
                 inner.close()
             finally:
-                _end(begun)
+                end_region(begun)
             raise
         except BaseException as error:
             value, resume = error, inner.throw

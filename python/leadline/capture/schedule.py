@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
+from leadline._own_thread import Flag, OwnThread
 from leadline.capture.config import TraceWindow
 
 
 class TimedWindow:
-    """Opens a trace window after `window.wait` seconds and closes it `window.seconds` later, on a daemon thread."""
+    """Opens a trace window after `window.wait` seconds and closes it `window.seconds` later, on a thread of its own."""
 
     def __init__(self, window: TraceWindow, open_window: Callable[[], None], close_window: Callable[[], None]) -> None:
         if window.seconds is None:
@@ -18,8 +18,8 @@ class TimedWindow:
         self._length_s = window.seconds
         self._open = open_window
         self._close = close_window
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="leadline-trace-window", daemon=True)
+        self._ended = Flag()
+        self._thread = OwnThread(self._run)
 
     def start(self) -> None:
         """The session begins."""

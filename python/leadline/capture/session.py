@@ -19,7 +19,7 @@ from typing import Any
 from leadline.capture.budget import ORDER, Budget, BudgetKeeper, Switch, cost_so_far
 from leadline.capture.claim import Claim, claim, leave
 from leadline.capture.config import KERNEL_VARIABLE, OPTIONS_VARIABLE, OUTPUT_VARIABLE, SESSION_VARIABLE, Options
-from leadline.capture.contained import contained
+from leadline.capture.contained import contained, for_hooks, lose
 from leadline.capture.current import CURRENT
 from leadline.capture.endpoint import Endpoint, open_announced
 from leadline.capture.errors import ProfileError
@@ -96,7 +96,7 @@ class Session:
         elif window is not None:
             self._timed_window = TimedWindow(window, native.trace_start, native.trace_stop)
             self._timed_window.start()
-        self._providers = create_providers(native, self.options, self._provider_changed)
+        self._providers = create_providers(for_hooks(native), self.options, self._provider_changed)
         for provider in self._providers:
             with contained(native, f"The provider {provider.name} could not start"):
                 provider.start()
@@ -185,13 +185,15 @@ class Session:
         """Stop counting until whoever has paused has called `resume`; hooks stay."""
         if self._native is not None:
             self._pausing.add(who)
-            self._native.pause()
+            with contained(self._native, "Measuring could not be paused"):
+                self._native.pause()
 
     def resume(self, who: str = "program") -> None:
         """Count again after `pause`."""
         self._pausing.discard(who)
         if self._native is not None and not self._pausing:
-            self._native.resume()
+            with contained(self._native, "Measuring could not be resumed"):
+                self._native.resume()
 
     def _keep_budget(self, native: Native) -> None:
         if not self.options.budget:
@@ -211,7 +213,10 @@ class Session:
     def step(self, number: int | None) -> None:
         """A training step has ended; `number` is its number, None to count up."""
         if self._native is not None:
-            end_step(self._native, self._providers, self.options, number)
+            try:
+                end_step(self._native, self._providers, self.options, number)
+            except Exception as error:
+                lose(self._native, "A step could not be ended", error)
 
     def _environment(self) -> dict[str, str]:
         """What children find; empty when they are not to be followed."""
@@ -357,7 +362,8 @@ def _give_back(claimed: Claim) -> None:
 def _before_fork() -> None:
     CURRENT.lock.acquire()  # not while another thread starts or stops
     if CURRENT.native is not None:
-        CURRENT.native.before_fork()
+        with contained(CURRENT.native, "A fork could not be prepared"):
+            CURRENT.native.before_fork()
 
 
 def _after_fork_in_parent() -> None:

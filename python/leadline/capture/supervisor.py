@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from leadline.capture.errors import ProfileError
 from leadline.capture.witness import Witness
@@ -132,7 +132,8 @@ def run_program(
         while True:
             received = signal.sigtimedwait(waited, max(due_s - time.monotonic(), 0))
             if time.monotonic() >= due_s:  # also where signals never stop coming
-                beat()
+                with contextlib.suppress(Exception):  # the program runs on, whatever a look meets
+                    beat()
                 due_s = time.monotonic() + every_s
             if received is None:
                 continue
@@ -144,6 +145,13 @@ def run_program(
                 _pass_on(received, pid, witness)
     finally:
         witness.close()
+
+
+def run_unmeasured(command: Command) -> NoReturn:
+    """Become the program, where nothing can be measured. Raises OSError."""
+    for number in _PYTHON_IGNORES:
+        signal.signal(number, signal.SIG_DFL)
+    os.execvp(command.argv[0], list(command.argv))
 
 
 def _is_binary(script: str) -> bool:

@@ -36,10 +36,11 @@ class Witness:
     def __init__(self, blocked: Iterable[int]) -> None:
         """`blocked`: every signal that will be asked for, and that this process waits for."""
         self._to = self._from = self.pid = -1
-        read, self._to = os.pipe()
-        self._from, write = os.pipe()
+        read = write = -1
         command = [sys.executable, "-I", "-S", "-c", _WITNESS, *sys.orig_argv[1:]]
         try:
+            read, self._to = os.pipe()
+            self._from, write = os.pipe()
             self.pid = os.posix_spawn(
                 sys.executable,
                 command,
@@ -54,8 +55,9 @@ class Witness:
         except OSError:
             self.close()
         finally:
-            os.close(read)
-            os.close(write)
+            for descriptor in (read, write):
+                if descriptor >= 0:
+                    os.close(descriptor)
 
     def has_seen(self, received: signal.struct_siginfo) -> bool:
         """Whether a signal that this process has received reached the witness too, from the same sender."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from leadline._package import SEGMENT_SUFFIX
 from leadline.capture.config import KERNEL_VARIABLE
@@ -14,7 +14,8 @@ from leadline.capture.observe import LOOK_S, Observer, Often
 from leadline.capture.part import PartDirectory
 from leadline.capture.rolling import Rolling
 from leadline.capture.snapshots import Snapshots, snapshots_of
-from leadline.capture.supervisor import Command, ExitStatus, run_program
+from leadline.capture.supervisor import Command, ExitStatus, run_program, run_unmeasured
+from leadline.cli.errors import CommandError
 
 if TYPE_CHECKING:
     from leadline.capture.kernel.recorder import KernelRecorder
@@ -55,7 +56,7 @@ def observed_run(
     try:
         return run_program(command, environment, beat, every_s)
     finally:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(Exception):
             part.note_observed(observer.observed(), _growth(part))
 
 
@@ -72,3 +73,13 @@ def _growth(part: PartDirectory) -> list[dict[str, Any]]:
     except Exception as error:  # the profile is worth more
         say(f"How the run changed over time is not known ({type(error).__name__}: {error}).")
         return []
+
+
+def run_anyway(command: Command, error: Exception) -> NoReturn:
+    """The program was to run, and runs."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else f"{type(error).__name__}: {error}"
+    say(f"{command.name} runs unmeasured: {reason}.")
+    try:
+        run_unmeasured(command)
+    except OSError as failed:
+        raise CommandError(f"Cannot run {command.argv[0]}: {failed.strerror}.") from failed

@@ -6,6 +6,7 @@ Imports only what starting a program needs; the summary's imports wait until the
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -41,7 +42,7 @@ from leadline.cli.accelerator_arguments import add_accelerator_arguments, unseen
 from leadline.cli.errors import CommandError
 from leadline.cli.instruction_arguments import add_instruction_arguments, instruction_options
 from leadline.cli.left_out import split as split  # `main` prepares the words with it
-from leadline.cli.observed import observed_run
+from leadline.cli.observed import observed_run, run_anyway
 from leadline.cli.tool_arguments import add_tool_arguments, launches_looked_at, system_kernel_level, tool_options
 
 if TYPE_CHECKING:
@@ -188,6 +189,8 @@ def measure(
         claimed = claim(output, command.typed, options, StartedBy.SUPERVISOR)
     except (ProfileError, OutputError) as error:
         raise CommandError(str(error)) from error
+    except OSError as error:  # the machine is out of something
+        run_anyway(_command(arguments), error)
     part = claimed.part
     for sentence in claimed.sentences:
         say(sentence)
@@ -201,11 +204,14 @@ def measure(
     rolling = Rolling(part, every_s, keep, say) if every_s else None
     try:
         status = observed_run(command, part, _environment(part, options), recorder, rolling, look)
-    except ProfileError as error:
-        part.remove()
+    except Exception as error:  # nothing was started
+        with contextlib.suppress(OSError):
+            part.remove()
         if recorder is not None:
             recorder.discard()
-        raise CommandError(str(error)) from error
+        if isinstance(error, ProfileError):
+            raise CommandError(str(error)) from error
+        run_anyway(command, error)
     remove_stale(options.endpoint)
     recording = recorder.finish() if recorder is not None else None
     path = _finish(part, status, rolling)
@@ -214,13 +220,22 @@ def measure(
             _attach(path, recording)
         recorder.discard()
     release_signals()
-    if path is not None and options.native:
-        from leadline.cli.symbolize import symbolize_here
-
-        symbolize_here(path)
-    if path is not None and options.accelerators and (sentence := unseen(path)):
-        say(sentence)
+    if path is not None:
+        _complete(path, options)
     return status, path, rolling
+
+
+def _complete(path: Path, options: Options) -> None:
+    """What takes the file itself. Nothing here may change the program's exit status."""
+    try:
+        if options.native:
+            from leadline.cli.symbolize import symbolize_here
+
+            symbolize_here(path)
+        if options.accelerators and (sentence := unseen(path)):
+            say(sentence)
+    except Exception as error:
+        say(f"{path} lacks names of native functions, or a look at accelerators ({type(error).__name__}: {error}).")
 
 
 def _check_words(output: Path, words: Sequence[str]) -> None:

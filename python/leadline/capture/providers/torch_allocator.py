@@ -9,11 +9,12 @@ when the session asks for the record.
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
+
+from leadline._own_thread import Flag, OwnThread
 
 EVERY_S = 0.005
 MOST_LOOKS = 4_096
@@ -41,8 +42,8 @@ class AllocatorWatch:
     def __init__(self, is_open: Callable[[], bool]) -> None:
         self._is_open = is_open
         self._cuda: Any = None
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._ended = Flag()
+        self._thread: OwnThread | None = None
         self._every_s = EVERY_S
         self._was_open = False
         self._looks: dict[int, list[tuple[int, ...]]] = {}
@@ -54,7 +55,7 @@ class AllocatorWatch:
         built = getattr(version, "cuda", None) or getattr(version, "hip", None)
         if built and hasattr(cuda, "memory_stats_as_nested_dict"):  # whether there are devices is not asked: it sets up
             self._cuda = cuda
-            self._thread = threading.Thread(target=self._run, name="leadline allocator", daemon=True)
+            self._thread = OwnThread(self._run)
             self._thread.start()
 
     def uninstall(self) -> None:

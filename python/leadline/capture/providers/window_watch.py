@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from leadline._own_thread import OwnThread
+
 MOST_BYTES = 64 * 2**20
 """Of growth in a window, until it is known how much of it is the program's own. Stopping XLA's recorder takes three
 times the memory that it holds, and some 8 µs for each 300 bytes."""
@@ -40,7 +42,7 @@ class Watch:
         """Free when a window has been opened since the thread last looked. Freed in one step of the interpreter: of an
         `Event`, a signal handler that ends the window would wait for the step that it came into."""
         self._wake.acquire()
-        self._thread: threading.Thread | None = None
+        self._thread: OwnThread | None = None
         self._before = 0
         self._windows = 0
         self.most_bytes = MOST_BYTES
@@ -53,7 +55,7 @@ class Watch:
         with contextlib.suppress(RuntimeError):  # it is free
             self._wake.release()
         if threaded and self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="leadline windows", daemon=True)
+            self._thread = OwnThread(self._run)
             self._thread.start()
 
     def widen(self) -> bool:

@@ -13,7 +13,6 @@ import json
 import os
 import secrets
 import signal
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from leadline._local_server import TEXT, LocalHandler, LocalServer, is_token
 from leadline._output import write_text
+from leadline._own_thread import OwnThread
 from leadline.capture.messages import say
 from leadline.capture.training.config import TrainingConfig
 from leadline.capture.training.files import stem_of_rank
@@ -224,7 +224,7 @@ class HttpListener:
                 self.reply(code, TEXT, f"{text}\n".encode())
 
         self._server = LocalServer(0, Handler)
-        threading.Thread(target=self._server.serve_forever, name="leadline-window", daemon=True).start()
+        OwnThread(self._server.serve_forever).start()
         self._port_file.unlink(missing_ok=True)  # whoever may read an old one shall not read this one
         private = os.open(self._port_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(private, "w") as file:

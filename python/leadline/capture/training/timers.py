@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from leadline.capture.current import CURRENT
+from leadline.capture.region import begin_region, end_region
 
 CAPACITY = 1024
 """Pairs of events that may wait to be read, per timer; beyond that passes are counted as untimed."""
@@ -158,7 +159,7 @@ class CUDATimer:
         stack = self._open.__dict__.setdefault("stack", [])
         token = None
         if self._region and CURRENT.native is not None:
-            token = (CURRENT.generation, CURRENT.native.region_begin(self.name, None))
+            token = begin_region(self.name)
         if self._nvtx is not None:
             self._nvtx[0](self.name)
         where = self._clock.stream(self._stream if stream is None else stream)
@@ -177,8 +178,8 @@ class CUDATimer:
         end = self._clock.mark(ended) if begin is not None and ended == where else None
         if self._nvtx is not None:
             self._nvtx[1]()
-        if token is not None and CURRENT.native is not None and token[0] == CURRENT.generation:
-            CURRENT.native.region_end(token[1])
+        if token is not None:
+            end_region(token)
         with self._lock:
             if end is None or len(self._pending) >= CAPACITY:
                 self._poll()
