@@ -17,7 +17,8 @@ import leadline
 
 class Failing:
     on = False
-    kept = ("count_loss", "after_fork_in_parent", "stop", "provider_stop")  # what the interpreter calls, and the end
+    # What the interpreter calls itself, and what undoes that; the end.
+    kept = ("count_loss", "before_fork", "after_fork_in_parent", "after_fork", "stop", "provider_stop")
 
     def __init__(self, real):
         self.real = real

@@ -374,8 +374,13 @@ def _after_fork_in_child() -> None:
     CURRENT.renew_lock()
     session = CURRENT.session
     if session is not None:
-        with contained(CURRENT.native, "A forked child could not be followed"):
+        native = CURRENT.native
+        with contained(native, "A forked child could not be followed"):
             session.continue_in_child()
+            return
+        CURRENT.clear()
+        if native is not None:
+            native.after_fork("")  # what was held over the fork is let go
 
 
 def _at_interpreter_exit() -> None:

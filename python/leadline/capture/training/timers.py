@@ -159,7 +159,7 @@ class CUDATimer:
         stack = self._open.__dict__.setdefault("stack", [])
         token = None
         if self._region and CURRENT.native is not None:
-            token = begin_region(self.name)
+            token = begin_region(self.name, None)
         if self._nvtx is not None:
             self._nvtx[0](self.name)
         where = self._clock.stream(self._stream if stream is None else stream)
