@@ -38,7 +38,8 @@ from leadline.capture.providers.nvidia_files import injection_environment
 from leadline.capture.records import StartedBy
 from leadline.capture.rolling import Keep, Rolling
 from leadline.capture.supervisor import Command, ExitStatus, release_signals
-from leadline.cli.accelerator_arguments import add_accelerator_arguments, unseen
+from leadline.cli.accelerator_arguments import add_accelerator_arguments
+from leadline.cli.after_run import attach_kernel, complete, print_the_summary
 from leadline.cli.errors import CommandError
 from leadline.cli.instruction_arguments import add_instruction_arguments, instruction_options
 from leadline.cli.left_out import split as split  # `main` prepares the words with it
@@ -166,7 +167,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the program under measurement; returns its exit code (or dies by its signal). 2: it was never started."""
     status, path, rolling = measure(arguments, lambda: _options(arguments))
     if path is not None and not arguments.quiet:
-        _print_summary(path)
+        print_the_summary(path)
         if rolling is not None and rolling.told():
             say(rolling.told())
     return status.leave()
@@ -217,25 +218,12 @@ def measure(
     path = _finish(part, status, rolling)
     if recorder is not None and recording is not None:
         if path is not None:
-            _attach(path, recording)
+            attach_kernel(path, recording)
         recorder.discard()
     release_signals()
     if path is not None:
-        _complete(path, options)
+        complete(path, options)
     return status, path, rolling
-
-
-def _complete(path: Path, options: Options) -> None:
-    """What takes the file itself. Nothing here may change the program's exit status."""
-    try:
-        if options.native:
-            from leadline.cli.symbolize import symbolize_here
-
-            symbolize_here(path)
-        if options.accelerators and (sentence := unseen(path)):
-            say(sentence)
-    except Exception as error:
-        say(f"{path} lacks names of native functions, or a look at accelerators ({type(error).__name__}: {error}).")
 
 
 def _check_words(output: Path, words: Sequence[str]) -> None:
@@ -366,16 +354,6 @@ def _kernel_recorder(options: Options, part: PartDirectory) -> KernelRecorder | 
     return recorder
 
 
-def _attach(path: Path, recording: Path) -> None:
-    """Nothing here may change the program's exit status, nor cost the profile."""
-    try:
-        from leadline.trace.kernel.attach import attach
-
-        attach(path, recording)
-    except Exception as error:
-        say(f"What the kernel recorded could not be added to {path} ({error}).")
-
-
 def _finish(part: PartDirectory, status: ExitStatus, rolling: Rolling | None) -> Path | None:
     """Make the file. Nothing here may change the program's exit status."""
     try:
@@ -387,17 +365,3 @@ def _finish(part: PartDirectory, status: ExitStatus, rolling: Rolling | None) ->
     if finished.sentence:
         say(finished.sentence)
     return finished.path
-
-
-def _print_summary(path: Path) -> None:
-    try:
-        from leadline.report.summary import print_summary
-
-        print_summary(str(path))
-        if any(path.parent.glob(f"{path.stem}_rank*.json")):  # the program had a training profiler
-            from leadline.report.training import summarize_shared
-
-            if (page := summarize_shared(path)) is not None:
-                say(f"the training summary is {page}.")
-    except Exception as error:  # the program's exit status is worth more than a summary
-        say(f"Wrote {path}; its summary could not be shown ({type(error).__name__}: {error}).")
