@@ -48,7 +48,7 @@ def around(tree: Tree, loop: Loop, sources: Sources) -> Around:
                 outside[other] = True
     candidates = rare
     rare, outside = (nearest(tree.shape, mask) >= 0 if mask.any() else mask for mask in (rare, outside))
-    compiling = tree.frame_rows(FrameKind.PHASE, "compile")[tree.frame_of]
+    compiling = nearest(tree.shape, tree.frame_rows(FrameKind.PHASE, "compile")[tree.frame_of]) >= 0
     outside &= ~rare & loop.inside
     rare &= ~loop.inside & ~is_setup(tree) & ~compiling
     return Around(rare, outside, branches | _wholly(tree, loop, candidates, rare))

@@ -150,12 +150,18 @@ class _Tree:
 
     def _with_one_gradient(self, anchor: int, asked: int) -> int:
         """Steps, where an optimizer was asked `asked` times on one line: as many as gradients were computed where
-        several optimizers (one for each parameter, as in Pyro) take their turns behind each of them."""
+        several optimizers (one for each parameter, as in Pyro) take their turns behind each of them. An operator that
+        was compiled anew has a path for each time: those of one name at one line count together."""
         tree = self.tree
         parent = tree.parent[np.flatnonzero(self._frames("backward"))]
         owner = np.unique(parent[parent >= 0])
         owner = owner[(self.thread[owner] == self.thread[anchor]) & self.operator[owner]]
-        most = int(self.count[owner].max(initial=0))
+        if not owner.size:
+            return asked
+        above = nearest(tree.shape, tree.kinds == int(FrameKind.PYTHON))[owner]
+        line = np.where(above >= 0, tree.frame_of[np.maximum(above, 0)], -1)
+        _, group = np.unique(np.stack((tree.frame_of[owner], line)), axis=1, return_inverse=True)
+        most = int(np.bincount(group.ravel(), self.count[owner]).max(initial=0))
         return most if 0 < most * _SEVERAL <= asked else asked
 
     def _without_ends(self, anchor: int) -> int:
