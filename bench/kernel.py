@@ -1,4 +1,4 @@
-"""What the recorder of `leadline run --kernel` costs per event, in CPU time of the threads that are recorded.
+"""What the recorder of `leadline run --os-trace` costs per event, in CPU time of the threads that are recorded.
 
     python bench/kernel.py [--rounds 20000] [--repeat 9] [--results FOLDER]
 

@@ -242,7 +242,7 @@ def test_a_kernel_that_stands_still_says_for_what():
         "stall",
     )
     assert one.title == (
-        "cast_kernel stands still in 80 % of its samples: in 70 % it waits for data from global or local memory, or from a "
+        "cast_kernel is stalled in 80 % of its samples: in 70 % it waits for data from global or local memory, or from a "
         "texture at cast.cu:12 (70 %)"
     )
     assert one.lines[0].line == 43

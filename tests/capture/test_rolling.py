@@ -186,8 +186,8 @@ def test_what_no_time_is(text: str) -> None:
     ("words", "said"),
     [
         (["--every", "1s"], "--flush-interval"),
-        (["--keep", "24h"], "--every"),
-        (["--every", "soon"], "--every"),
+        (["--keep", "24h"], "--roll"),
+        (["--every", "soon"], "--roll"),
     ],
 )
 def test_refusals_are_one_sentence(tmp_path: Path, words: list[str], said: str) -> None:

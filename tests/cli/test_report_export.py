@@ -192,7 +192,7 @@ def test_an_export_to_stdout(profile, capsysbinary):
 def test_a_name_that_says_no_format(profile, capsys):
     assert main(["export", str(profile), "-o", "out.dat"]) == 2
     assert (
-        "add --format with one of speedscope, collapsed, pprof, otlp, cpuprofile, hatchet, perfetto, "
+        "add --format with one of speedscope, collapsed, pprof, otlp, cpuprofile, hatchet, perfetto, chrome, "
         "perfetto-archive, ctf, ctf2." in sentence(capsys)
     )
 

@@ -76,7 +76,7 @@ def test_kernels_are_chosen_by_their_names(found: Found) -> None:
         (("--kernel", "(", "--tool", "mine.py"), "Cannot read the pattern '(' of --kernel"),
         (("--launch-range", "1:3"), "--launch-range says what tools look at, and there is none; add --tool NAME."),
         (("--phase", "backward"), "--phase says what tools look at"),
-        (("--every", "3"), "--every says what tools look at"),
+        (("--every", "3"), "--launch-every says what tools look at"),
         (("--most", "speed"), "Cannot read 'speed' of --most; write + - * / over launches, time"),
         (("--most", "bytes //"), "Cannot read 'bytes //' of --most"),
         (("--most", "__import__('os')"), "of --most; write + - * /"),

@@ -174,16 +174,16 @@ def test_nothing_measured_says_so():
 
 def test_an_unfinished_run_says_so():
     profile = build("process train.py | pid=1")
-    assert "did not end in order" not in printed(profile)
+    assert "killed or crashed" not in printed(profile)
     profile.meta["complete"] = False
-    assert "The run did not end in order" in printed(profile)
-    assert "did not end in order" in summarize(profile, "x.leadline").splitlines()[0]
+    assert "The program was killed or crashed" in printed(profile)
+    assert "killed or crashed" in summarize(profile, "x.leadline").splitlines()[0]
 
 
 def test_without_a_word_of_the_file_an_unfinished_process_counts():
     profile = build("process train.py | pid=1 complete=0")
     del profile.meta["complete"]
-    assert "The run did not end in order" in printed(profile)
+    assert "The program was killed or crashed" in printed(profile)
 
 
 def test_a_trace_window_is_worth_a_prediction():

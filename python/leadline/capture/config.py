@@ -179,7 +179,7 @@ class Options:
         if not 0 <= self.hang_after_s < float("inf"):
             raise ProfileError(f"A job hangs after a number of seconds, 0 for never, not {self.hang_after_s}.")
         if self.max_nodes < 1000:
-            raise ProfileError(f"A tree needs room for at least 1000 nodes, not {self.max_nodes}.")
+            raise ProfileError(f"max_nodes is at least 1000, not {self.max_nodes}.")
         if self.kernel and self.kernel not in KERNEL_LEVELS:
             raise ProfileError(f"There is no kernel level {self.kernel!r}; the levels are {', '.join(KERNEL_LEVELS)}.")
         if self.kernel and self.trace is None:
@@ -211,7 +211,7 @@ class Options:
                 f"{self.wait:g} times."
             )
         if self.trace_max_events < 1:
-            raise ProfileError(f"A trace window needs room for at least one event, not {self.trace_max_events}.")
+            raise ProfileError(f"trace_max_events is at least 1, not {self.trace_max_events}.")
 
     @property
     def sample_hz(self) -> float:

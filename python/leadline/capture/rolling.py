@@ -1,4 +1,4 @@
-"""`leadline run --every 10min --keep 24h`: a file for every ten minutes of a program that goes on.
+"""`leadline run --roll 10min --keep 24h`: a file for every ten minutes of a program that goes on.
 
 The processes know nothing of it. Their segments are whole and cumulative; at each mark the supervisor keeps a link to
 the last one of each, and a process of its own writes what lies between two marks (`leadline.profiles.roll`). Promises:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
+from leadline.cli.more_options import MoreOptions
 
-def add_accelerator_arguments(parser: argparse.ArgumentParser) -> None:
+
+def add_accelerator_arguments(more: MoreOptions) -> None:
     """`--accelerator`, which may be repeated."""
-    parser.add_argument(
+    more.add(
         "--accelerator",
         action="append",
         default=[],
         metavar="FILE",
-        help="measure the device that this TOML file describes: its library, functions and arguments; may be repeated",
+        help="measure the device that this TOML file describes (library, functions, arguments); may be repeated",
     )
 
 

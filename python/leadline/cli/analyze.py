@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from leadline.cli.errors import CommandError
 from leadline.cli.files import add_output, add_source_root
+from leadline.cli.formats import add_format, chosen_format
 
 if TYPE_CHECKING:
     from leadline.analysis.findings import Findings
@@ -40,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--all", action="store_true", help="list the rules that did not apply, with their reasons")
     parser.add_argument("--list", action="store_true", help="list the rules and their options, with reasons")
-    parser.add_argument("--format", choices=_FORMATS, help="text (default, unless the ending of OUT says another)")
+    add_format(parser, _FORMATS)
     add_output(parser, "write to OUT instead of the terminal")
     add_source_root(parser)
     parser.add_argument(
@@ -52,10 +53,9 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.analysis.analyze import analyze
     from leadline.analysis.rules import RuleError
     from leadline.cli.files import newest_profile, open_profile, write_result
-    from leadline.report.findings import ENDINGS, FORMATS
+    from leadline.report.findings import FORMATS
 
-    ending = Path(arguments.output).suffix.lower() if arguments.output else ""
-    chosen = arguments.format or ENDINGS.get(ending, "text")
+    chosen = chosen_format(arguments, _FORMATS)
     try:
         if arguments.list:
             write_result(_listing(arguments.rule, chosen == "markdown"), arguments.output, force=arguments.force)

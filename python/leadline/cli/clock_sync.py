@@ -6,8 +6,10 @@ import argparse
 import json
 
 from leadline.cli.errors import CommandError
+from leadline.cli.formats import add_format, chosen_format
 
 _DEFAULT_PAIRS = 200
+_FORMATS = ("text", "json")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=float, default=2.0, metavar="S", help="spread over S s (default: %(default)s)"
     )
-    parser.add_argument("--json", action="store_true", help="print the relation as JSON")
+    add_format(parser, _FORMATS, old=("json",))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -54,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         "boot_id": found.boot_id,
         "our_boot_id": boot_id(),
     }
-    if arguments.json:
+    if chosen_format(arguments, _FORMATS) == "json":
         print(json.dumps(told))
     else:
         width, drift = relation.half_width_ns / 1e3, relation.drift * 1e6

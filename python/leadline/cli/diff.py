@@ -1,21 +1,21 @@
-"""`leadline diff A [A2 ...] -- B [B2 ...]`: what changed, per step and path."""
+"""`leadline diff --baseline A [A2 ...] -- B [B2 ...]`, or `leadline diff A B`: what changed, per step and path."""
 
 from __future__ import annotations
 
 import argparse
 
 from leadline.cli.errors import CommandError
-from leadline.cli.files import add_output, format_of
+from leadline.cli.files import add_output
+from leadline.cli.formats import add_format, chosen_format
 
 _FORMATS = ("text", "markdown", "json", "html")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.usage = f"{parser.prog} A [A2 ...] -- B [B2 ...] [--format FORMAT] [-o OUT]"
-    parser.add_argument("files", metavar="FILE", nargs="+", help="profiles from before, --, profiles from after")
-    parser.add_argument(
-        "--format", choices=_FORMATS, help="text (default; taken from the ending of OUT where it says one)"
-    )
+    parser.usage = f"{parser.prog} [--baseline A ... --] B ... | A B [--format FORMAT] [-o OUT]"
+    parser.add_argument("files", metavar="FILE", nargs="*", help="profiles from after the change (or A B: both sides)")
+    parser.add_argument("--baseline", metavar="A", nargs="+", help="profiles from before the change")
+    add_format(parser, _FORMATS)
     parser.add_argument("--top", metavar="N", type=int, default=10, help="rows per table (default: 10)")
     add_output(parser, "write to OUT instead of the terminal")
 
@@ -33,20 +33,24 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.compare import compare
     from leadline.report.comparison import html_comparison, json_comparison, markdown_comparison, text_comparison
 
-    files = list(arguments.files)
+    files = [*([*arguments.baseline, SIDES] if arguments.baseline else []), *arguments.files]
+    if arguments.baseline and files.count(SIDES) == 2:
+        files.remove(SIDES)  # `--baseline A B -- C`: the mark of the command line ends the list, no side
     if SIDES in files:
         at = files.index(SIDES)
         before, after = files[:at], files[at + 1 :]
     elif len(files) == 2:
         before, after = files[:1], files[1:]
     else:
-        raise CommandError("Two sides are needed: leadline diff A [A2 ...] -- B [B2 ...].")
+        raise CommandError("Two sides are needed: leadline diff A B, or leadline diff --baseline A A2 -- B B2.")
     if not before or not after or SIDES in after:
-        raise CommandError("Each side needs at least one profile: leadline diff A [A2 ...] -- B [B2 ...].")
+        raise CommandError(
+            "Each side needs at least one profile: leadline diff A B, or leadline diff --baseline A A2 -- B B2."
+        )
     if arguments.top < 1:
         raise CommandError("--top needs a number of rows of 1 or more.")
     found = compare([open_profile(file) for file in before], [open_profile(file) for file in after])
-    chosen = arguments.format or format_of(arguments.output, _FORMATS)
+    chosen = chosen_format(arguments, _FORMATS)
     if chosen == "json":
         text = json_comparison(found)
     else:

@@ -8,7 +8,10 @@ import dataclasses
 import json
 
 from leadline.cli.checks import FAILED, OK, Finding, Section, sections
+from leadline.cli.formats import add_format, chosen_format
 from leadline.cli.peak import measure
+
+_FORMATS = ("text", "json")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--peak", action="store_true", help="measure how fast the devices here can be, for MFU (half a minute)"
     )
-    parser.add_argument("--json", action="store_true", help="the same as JSON with stable keys")
+    add_format(parser, _FORMATS, old=("json",))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -26,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     found = [(section, _check(section)) for section in sections()]
     broken = any(finding.level == FAILED for _, findings in found for finding in findings)
-    if arguments.json:
+    if chosen_format(arguments, _FORMATS) == "json":
         print(_as_json(found, not broken))
     else:
         print(_as_text(found, not broken))

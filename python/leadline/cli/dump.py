@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.cli.errors import CommandError
+from leadline.cli.formats import add_format, chosen_format
 
 if TYPE_CHECKING:
     from leadline.attach.native_stack import Names
     from leadline.profiles.flight import Flight
 
 _COLLECTIVES = 4
+_FORMATS = ("text", "json")
 """How many of the last ones the text shows; JSON has all that are kept."""
 
 
@@ -27,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--job", action="append", default=[], metavar="DIR", help="all ranks that leave their profiles in this folder"
     )
-    parser.add_argument("--json", action="store_true", help="the same as JSON with stable keys")
+    add_format(parser, _FORMATS, old=("json",))
     parser.add_argument(
         "--native",
         default="",
@@ -83,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         flight = _flight(arguments.pid)
     except AttachError as error:
         raise CommandError(str(error)) from error
-    if arguments.json:
+    if chosen_format(arguments, _FORMATS) == "json":
         from leadline.cli.job_dump import flight_object
 
         print(json.dumps({**found.as_object(), **flight_object(flight)}, indent=2))
@@ -124,5 +126,5 @@ def _job(arguments: argparse.Namespace) -> int:
         job = look_at_job(arguments.job)
     except ProfileFileError as error:
         raise CommandError(str(error)) from error
-    print(json.dumps(job.as_object(), indent=2) if arguments.json else job_text(job))
+    print(json.dumps(job.as_object(), indent=2) if chosen_format(arguments, _FORMATS) == "json" else job_text(job))
     return 0

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,15 +79,6 @@ def use_source_roots(arguments: argparse.Namespace) -> None:
         if not Path(folder).is_dir():
             raise CommandError(f"--source-root {folder} is no folder.")
     os.environ[ROOT_VARIABLE] = os.pathsep.join([*(str(Path(folder).resolve()) for folder in asked), str(Path.cwd())])
-
-
-_ENDINGS = {".json": "json", ".md": "markdown", ".html": "html", ".htm": "html", ".csv": "csv", ".sarif": "sarif"}
-
-
-def format_of(output: str | None, formats: Sequence[str]) -> str:
-    """The one of `formats` that the ending of the output says; the first of them where it says none."""
-    said = _ENDINGS.get(Path(output).suffix.lower(), "") if output else ""
-    return said if said in formats else formats[0]
 
 
 def check_inputs(arguments: argparse.Namespace) -> None:

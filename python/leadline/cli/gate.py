@@ -1,4 +1,4 @@
-"""`leadline gate B --against A`: exit code 0 passed, 1 failed, 3 no verdict."""
+"""`leadline gate B --baseline A`: exit code 0 passed, 1 failed, 3 no verdict."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import argparse
 import math
 
 from leadline.cli.errors import CommandError
+from leadline.cli.files import add_output
+from leadline.cli.formats import add_format, chosen_format
+
+_FORMATS = ("text", "markdown", "json")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,12 +20,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "comparable or the change may be noise. 2: wrong arguments, or a file that cannot be read."
     )
     parser.add_argument("files", metavar="B", nargs="+", help="profiles from after the change")
-    parser.add_argument("--against", metavar="A", nargs="+", required=True, help="profiles from before: the baseline")
+    parser.add_argument(
+        "--baseline", "--against", metavar="A", nargs="+", required=True, help="profiles from before the change"
+    )
     parser.add_argument("--max-slowdown", metavar="PERCENT", type=_percent, help="of a step's time (default: 5%%)")
     parser.add_argument("--max-memory", metavar="PERCENT", type=_percent, help="of peak and allocated bytes")
     parser.add_argument("--allow", metavar="ASPECT", action="append", default=[], choices=ASPECTS,
                         help=f"may differ between the sides: {', '.join(ASPECTS)}")  # fmt: skip
-    parser.add_argument("--format", choices=("text", "markdown", "json"), default="text")
+    add_format(parser, _FORMATS)
+    add_output(parser, "write to OUT instead of the terminal")
 
 
 def _percent(text: str) -> float:
@@ -42,14 +49,15 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.files:
         raise CommandError("The gate needs at least one profile.")
     found = compare(
-        [open_profile(file) for file in arguments.against], [open_profile(file) for file in arguments.files]
+        [open_profile(file) for file in arguments.baseline], [open_profile(file) for file in arguments.files]
     )
     slowdown = 0.05 if arguments.max_slowdown is None else arguments.max_slowdown
     verdict = judge(found, Limits(slowdown, arguments.max_memory, tuple(arguments.allow)))
     text = text_verdict(verdict)
-    if arguments.format == "json":
+    chosen = chosen_format(arguments, _FORMATS)
+    if chosen == "json":
         text = json_comparison(found, verdict)
-    elif arguments.format == "markdown":
+    elif chosen == "markdown":
         text = markdown_verdict(found, verdict)
-    write_result(text, None)
+    write_result(text, arguments.output, force=arguments.force)
     return verdict.code

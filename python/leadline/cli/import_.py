@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--clocks",
         metavar="FILE",
-        help="lay machines over each other by what `leadline clock-sync --json` printed, not by CLOCK_REALTIME",
+        help="lay machines over each other by what `leadline clock-sync --format json` printed, not by CLOCK_REALTIME",
     )
     add_output(parser, "the .leadline file to make", required=True)
 
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     events, nodes = profile.tables.rows("events"), len(profile.tree)
     ranks = len({process.rank for process in profile.processes if process.rank >= 0}) or len(profile.processes)
     known = any(process.rank >= 0 for process in profile.processes)
-    one, several = ("rank", "ranks") if known else ("process", "processes, whose ranks are not told")
+    one, several = ("rank", "ranks") if known else ("process", "processes of unknown rank")
     what = one if ranks == 1 else several
     print(f"Wrote {arguments.output}: {events} events on {nodes} call paths, {ranks} {what}.")
     print(f"See it with: leadline report {arguments.output}")

@@ -7,11 +7,14 @@ import json
 from typing import Any
 
 from leadline.cli.files import add_newest
+from leadline.cli.formats import add_format, chosen_format
+
+_FORMATS = ("text", "json")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_newest(parser)
-    parser.add_argument("--json", action="store_true", help="as one JSON object")
+    add_format(parser, _FORMATS, old=("json",))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -20,5 +23,5 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.report.info import facts, info_text
 
     found: dict[str, Any] = facts(open_profile(arguments.file), arguments.file)
-    print(json.dumps(found, indent=2) if arguments.json else info_text(found))
+    print(json.dumps(found, indent=2) if chosen_format(arguments, _FORMATS) == "json" else info_text(found))
     return 0

@@ -6,31 +6,32 @@ import argparse
 
 from leadline.capture.config import GPU_METRICS, INSTRUCTION_MODES, REPLAYED_METRICS
 from leadline.capture.errors import ProfileError
+from leadline.cli.more_options import MoreOptions
 
 INSTRUCTIONS = {"--instructions": f"--instructions={INSTRUCTION_MODES[0]}"}
 """What the option means where nothing follows it."""
 
 
-def add_instruction_arguments(parser: argparse.ArgumentParser) -> None:
+def add_instruction_arguments(more: MoreOptions) -> None:
     """`--instructions` and what belongs to it."""
-    parser.add_argument(
+    more.add(
         "--instructions",
         default="",
         choices=INSTRUCTION_MODES,
-        help="sample the instructions of GPU kernels and why they wait; =serialised: launch by launch, which keeps "
-        "kernels from overlapping (=continuous may be left out)",
+        help="sample instructions of GPU kernels and their stall reasons; =serialised: one launch at a time, so that "
+        "kernels do not overlap",
     )
-    parser.add_argument("--no-code", action="store_true", help="with --instructions: keep no machine code")
-    parser.add_argument(
+    more.add("--no-code", action="store_true", help="with --instructions: do not store machine code")
+    more.add(
         "--gpu-metrics",
         metavar="NAMES",
         help=f"read hardware counters of GPU kernels: {','.join(GPU_METRICS)}, or all",
     )
-    parser.add_argument(
+    more.add(
         "--replay",
         action="store_true",
-        help="with --gpu-metrics: run some kernels again and again until everything is counted, which "
-        f"{' and '.join(REPLAYED_METRICS)} needs; they run one after the other meanwhile",
+        help="with --gpu-metrics: run some kernels several times to read all counters "
+        f"({' and '.join(REPLAYED_METRICS)} needs it); kernels do not overlap meanwhile",
     )
 
 

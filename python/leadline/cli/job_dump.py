@@ -170,11 +170,7 @@ def _headline(job: JobNow) -> str:
 
 
 def _rank_line(rank: RankNow) -> str:
-    state = (
-        "ended in order"
-        if rank.ended
-        else {Life.ALIVE: "runs", Life.GONE: "gone", Life.UNKNOWN: "elsewhere"}[rank.life]
-    )
+    state = "ended" if rank.ended else {Life.ALIVE: "runs", Life.GONE: "gone", Life.UNKNOWN: "elsewhere"}[rank.life]
     last = rank.flight.last if rank.flight is not None else None
     label = f"rank {rank.rank}" if rank.rank >= 0 else "no rank"
     told = collective_text(last) if last else "no collective recorded"

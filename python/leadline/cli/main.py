@@ -73,6 +73,7 @@ def _dispatch(argv: Sequence[str]) -> int:
             prog=f"leadline {name} {mode.word}" if mode else f"leadline {name}",
             description=_sentence((mode or found).help),
         )
+        parser.set_defaults(help_all="--help-all" in words)
         module.add_arguments(parser)
         if mode is None and found.modes:
             parser.epilog = _with_modes(parser, found)

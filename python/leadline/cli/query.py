@@ -6,7 +6,8 @@ import argparse
 import sys
 
 from leadline.cli.errors import CommandError
-from leadline.cli.files import add_output, format_of
+from leadline.cli.files import add_output
+from leadline.cli.formats import add_format, chosen_format
 
 _FORMATS = ("text", "csv", "json")
 
@@ -23,9 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("file", metavar="FILE", help="a .leadline file")
     parser.add_argument("query", metavar="EXPR", help="the question, in quotes")
-    parser.add_argument(
-        "--format", choices=_FORMATS, help="text (default; taken from the ending of OUT), or all rows in base units"
-    )
+    add_format(parser, _FORMATS)
     add_output(parser, "write to OUT instead of the terminal")
 
 
@@ -39,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
         result = query(open_profile(arguments.file), arguments.query)
     except QueryError as error:
         raise CommandError(str(error)) from error
-    chosen = arguments.format or format_of(arguments.output, _FORMATS)
+    chosen = chosen_format(arguments, _FORMATS)
     render = {"text": text_answer, "csv": csv_answer, "json": json_answer}[chosen]
     write_result(render(result), arguments.output, force=arguments.force)
     if result.note and chosen != "text":

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from leadline.cli.errors import CommandError
-from leadline.cli.files import add_newest, add_output, add_source_root, format_of
+from leadline.cli.files import add_newest, add_output, add_source_root
+from leadline.cli.formats import add_format, chosen_format
 
 if TYPE_CHECKING:
     from leadline.profiles import Profile
@@ -18,9 +19,7 @@ _DEFAULT_ROWS = {"text": 10, "markdown": 10, "json": 1000, "html": 200}  # a pag
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_newest(parser)
-    parser.add_argument(
-        "--format", choices=list(_DEFAULT_ROWS), help="text (default; taken from the ending of OUT where it says one)"
-    )
+    add_format(parser, list(_DEFAULT_ROWS))
     add_output(parser, "write to OUT instead of the terminal")
     add_source_root(parser)
     parser.add_argument(
@@ -60,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _report_tool(arguments)
     if arguments.source:
         return _report_source(arguments)
-    chosen = arguments.format or format_of(arguments.output, list(_DEFAULT_ROWS))
+    chosen = chosen_format(arguments, list(_DEFAULT_ROWS))
     top = arguments.top or _DEFAULT_ROWS[chosen]
     options = ReportOptions(
         sort=arguments.sort,
@@ -142,7 +141,7 @@ def _report_tool(arguments: argparse.Namespace) -> int:
     if not chosen:
         have = ", ".join(dict.fromkeys(one.name for one in everything)) or "none (run with `leadline run --tool NAME`)"
         raise CommandError(f"{arguments.file} holds nothing of a tool {arguments.tool!r}; it has {have}.")
-    if (arguments.format or format_of(arguments.output, list(_DEFAULT_ROWS))) == "json":
+    if chosen_format(arguments, list(_DEFAULT_ROWS)) == "json":
         found = [{"process": one.process, **one.found} for one in chosen]
         write_result(json.dumps(found, indent=1) + "\n", arguments.output, force=arguments.force)
         return 0
@@ -174,7 +173,7 @@ def _report_source(arguments: argparse.Namespace) -> int:
             else "no instructions of kernels were sampled; run with `leadline run --instructions`"
         )
         raise CommandError(f"{arguments.file} has no source of kernels to show: {why}.")
-    if (arguments.format or format_of(arguments.output, list(_DEFAULT_ROWS))) == "json":
+    if chosen_format(arguments, list(_DEFAULT_ROWS)) == "json":
         write_result(render_json(kernels), arguments.output, force=arguments.force)
         return 0
     width, colour = for_stream(sys.stdout) if arguments.output in (None, "-") else (120, False)

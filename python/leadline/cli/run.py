@@ -43,6 +43,7 @@ from leadline.cli.after_run import attach_kernel, complete, print_the_summary
 from leadline.cli.errors import CommandError
 from leadline.cli.instruction_arguments import add_instruction_arguments, instruction_options
 from leadline.cli.left_out import split as split  # `main` prepares the words with it
+from leadline.cli.more_options import MoreOptions
 from leadline.cli.observed import observed_run, run_anyway
 from leadline.cli.tool_arguments import add_tool_arguments, launches_looked_at, system_kernel_level, tool_options
 
@@ -55,112 +56,123 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     defaults = Options()
     parser.usage = "leadline run [options] (SCRIPT | -m MODULE | -c CODE | -- COMMAND) [ARGS ...]"
     parser.allow_abbrev = False  # an option of the program must not be taken for the beginning of one of ours
-    parser.add_argument("-o", "--output", metavar="FILE", help="file to write (default: SCRIPT's name with .leadline)")
-    parser.add_argument("--no-follow", action="store_true", help="measure the first Python process only")
-    parser.add_argument("--shapes", action="store_true", help="keep the shapes and types of operator inputs")
-    parser.add_argument("--no-memory", action="store_true", help="do not book tensor memory")
-    parser.add_argument(
-        "--nvtx",
-        default="",
-        metavar="DOMAINS",
-        help="show libraries' NVTX ranges too: NCCL,cuDNN,... or all; --nvtx=-TSL leaves XLA's alone",
-    )
+    more = MoreOptions(parser)
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the profile to FILE (default: SCRIPT.leadline)")
+    parser.add_argument("--shapes", action="store_true", help="record shapes and types of operator inputs")
     parser.add_argument(
         "--trace",
         metavar="steps=N|seconds=S",
-        help="keep single events for timelines; ,wait=N passes over the first N (default 1)",
-    )
-    parser.add_argument(
-        "--kernel",
-        action="append",
-        default=[],
-        metavar="LEVEL|REGEX",
-        help="with --trace: what the kernel did with threads: sched, syscalls, io or faults, each with those before; "
-        "with --tool, anything else: look at kernels of the device whose name matches only",
-    )
-    parser.add_argument(
-        "--trace-max-events",
-        type=int,
-        default=defaults.trace_max_events,
-        metavar="N",
-        help="room (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--flush-interval",
-        type=float,
-        default=defaults.flush_interval_s,
-        metavar="S",
-        help="seconds between segments: what a killed process loses at most (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--hang-after",
-        type=float,
-        default=defaults.hang_after_s,
-        metavar="S",
-        help="seconds after which ranks that wait for each other leave hang_*.txt; 0: never (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--max-nodes",
-        type=int,
-        default=defaults.max_nodes,
-        metavar="N",
-        help="call paths per thread (default: %(default)s)",
+        help="also record single events of N steps, for timelines and `leadline whatif`; ,wait=N skips the first N "
+        "(default 1)",
     )
     parser.add_argument(
         "--cpu-sample",
         type=float,
         default=-1.0,
         metavar="HZ",
-        help=f"CPU samples of every thread, with its Python lines (default: {USUAL_SAMPLE_HZ:g}; HZ may be left out: "
-        f"{CPU_SAMPLE_HZ:g})",
+        help=f"CPU sampling rate of every thread (default: {USUAL_SAMPLE_HZ:g}; without HZ: {CPU_SAMPLE_HZ:g})",
     )
     parser.add_argument("--no-cpu-sample", action="store_true", help="take no CPU samples")
-    parser.add_argument(
-        "--wait",
-        type=float,
-        default=0.0,
-        metavar="HZ",
-        help=f"look at what every thread waits for, and on which line (default: {USUAL_WAIT_HZ:g}; HZ may be left "
-        f"out: {WAIT_HZ:g})",
-    )
-    parser.add_argument(
-        "--counter",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="count it too where CPU samples are taken, by its name in perf: page-faults, cycles; may be repeated",
-    )
-    add_accelerator_arguments(parser)
-    add_tool_arguments(parser)
     parser.add_argument(
         "--native",
         default="",
         choices=("yes", "all"),
-        help="native frames (C, C++) in CPU samples; =all: also those of the interpreter (=yes may be left out)",
-    )
-    add_instruction_arguments(parser)
-    parser.add_argument(
-        "--keep",
-        default="",
-        metavar="AGE|N",
-        help="with --every TIME: keep the files of so long (24h), or so many; 24h,100 for both (default: all)",
+        help="record C and C++ frames in CPU samples; =all: also those of the interpreter",
     )
     parser.add_argument(
         "--budget",
         default="",
         metavar="PERCENT",
-        help="let sources rest when measuring costs more of the run than that, such as 1%%; with --instructions also "
-        "what sampling them may cost (default: 2%%)",
+        help="limit of the overhead, such as 1%%: pause data sources while measuring takes a larger share of the run "
+        "(with --instructions also the limit of sampling; default there: 2%%)",
     )
-    parser.add_argument("--endpoint", default="", metavar="FILE", help=ENDPOINT_HELP)
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
     parser.add_argument(
         "-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module, as python -m does"
     )
     parser.add_argument(
         "-c", dest="code", nargs=argparse.REMAINDER, metavar="CODE", help="run a line of code, as python -c does"
     )
-    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="script and its arguments")
+    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="the script and its arguments")
+    more.add("--no-follow", action="store_true", help="measure the first Python process only, not its children")
+    more.add("--no-memory", action="store_true", help="do not record tensor memory")
+    more.add(
+        "--wait",
+        type=float,
+        default=0.0,
+        metavar="HZ",
+        help=f"sampling rate of off-CPU waits of every thread (default: {USUAL_WAIT_HZ:g}; without HZ: {WAIT_HZ:g})",
+    )
+    more.add(
+        "--counter",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="count a perf event where CPU samples are taken: page-faults, cycles; may be repeated",
+    )
+    more.add(
+        "--os-trace",
+        "--kernel",
+        dest="kernel",
+        action="append",
+        default=[],
+        metavar="LEVEL",
+        help="with --trace: record events of the Linux kernel: sched, syscalls, io or faults; each level includes "
+        "those before it",
+    )
+    more.add(
+        "--nvtx",
+        default="",
+        metavar="DOMAINS",
+        help="also show NVTX ranges of libraries: NCCL,cuDNN,... or all; --nvtx=-TSL leaves out XLA's",
+    )
+    more.add(
+        "--trace-max-events",
+        type=int,
+        default=defaults.trace_max_events,
+        metavar="N",
+        help="maximum number of events in the trace window (default: %(default)s)",
+    )
+    more.add(
+        "--max-nodes",
+        type=int,
+        default=defaults.max_nodes,
+        metavar="N",
+        help="maximum number of call paths of a thread (default: %(default)s)",
+    )
+    more.add(
+        "--flush-interval",
+        type=float,
+        default=defaults.flush_interval_s,
+        metavar="S",
+        help="seconds between writes to disk; a killed process loses at most so much (default: %(default)s)",
+    )
+    more.add(
+        "--hang-after",
+        type=float,
+        default=defaults.hang_after_s,
+        metavar="S",
+        help="seconds after which ranks that wait for each other write hang_*.txt; 0: never (default: %(default)s)",
+    )
+    more.add(
+        "--roll",
+        "--every",
+        dest="every",
+        action="append",
+        default=[],
+        metavar="TIME",
+        help="write a new file every TIME, such as 10min (see --keep)",
+    )
+    more.add(
+        "--keep",
+        default="",
+        metavar="AGE|N",
+        help="with --roll: keep files of that age (24h), or that many; 24h,100 for both (default: all)",
+    )
+    more.add("--endpoint", default="", metavar="FILE", help=ENDPOINT_HELP)
+    add_accelerator_arguments(more)
+    add_instruction_arguments(more)
+    add_tool_arguments(more)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -279,15 +291,15 @@ def _rolling(arguments: argparse.Namespace, options: Options) -> tuple[float, Ke
     launches_looked_at(arguments.every)
     if not times:
         if arguments.keep:
-            raise CommandError("--keep says which of several files stay; add --every 10min.")
+            raise CommandError("--keep needs several files; add --roll 10min.")
         return 0.0, Keep()
-    every_s = seconds(times[-1], "--every")
+    every_s = seconds(times[-1], "--roll")
     if every_s < options.flush_interval_s:
         raise CommandError(
             f"A new file every {times[-1]} needs segments at least as often; add --flush-interval {every_s / 2:g}."
         )
     if options.kernel:
-        raise CommandError("The kernel is recorded into one file; leave out --kernel or --every.")
+        raise CommandError("The kernel is recorded into one file; leave out --os-trace or --roll.")
     return every_s, Keep.parse(arguments.keep)
 
 

@@ -7,7 +7,8 @@ import json
 import math
 
 from leadline.cli.errors import CommandError
-from leadline.cli.files import add_output, format_of
+from leadline.cli.files import add_output
+from leadline.cli.formats import add_format, chosen_format
 
 _FORMATS = ("text", "csv", "json")
 
@@ -19,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "views:\n" + "\n".join(f"  {name}: {about}" for name, about in VIEWS.items())
     parser.add_argument("file", metavar="FILE", help="a .leadline file")
     parser.add_argument("statement", metavar="SQL", help="the statement, in quotes")
-    parser.add_argument("--format", choices=_FORMATS, help="text (default; taken from the ending of OUT)")
+    add_format(parser, _FORMATS)
     add_output(parser, "write to OUT instead of the terminal")
 
 
@@ -32,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
         names, rows = run_sql(open_profile(arguments.file), arguments.statement)
     except SqlError as error:
         raise CommandError(str(error)) from error
-    chosen = arguments.format or format_of(arguments.output, _FORMATS)
+    chosen = chosen_format(arguments, _FORMATS)
     write_result(_rendered(names, rows, chosen), arguments.output, force=arguments.force)
     return 0
 

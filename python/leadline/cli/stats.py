@@ -7,15 +7,17 @@ from collections.abc import Sequence
 
 from leadline.cli.errors import CommandError
 from leadline.cli.files import add_newest, add_output
+from leadline.cli.formats import add_format, chosen_format
 
 _KEYS = ("operator", "kernel", "node", "stage")
 _DEFAULT_ROWS = 30
+_FORMATS = ("text", "csv")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_newest(parser)
     parser.add_argument("--by", choices=_KEYS, default="operator", help="what a row is (default: %(default)s)")
-    parser.add_argument("--csv", action="store_true", help="all rows as CSV, times in ns")
+    add_format(parser, _FORMATS, old=("csv",))
     parser.add_argument("--top", type=int, default=_DEFAULT_ROWS, metavar="N", help="rows (default: %(default)s)")
     add_output(parser, "the file to write (default: stdout)")
 
@@ -33,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     rows = statistics(profile, arguments.by)
     if not rows:
         raise CommandError(f"There is no {arguments.by} in the trace window; --by takes {', '.join(_KEYS)}.")
-    if arguments.csv:
+    if chosen_format(arguments, _FORMATS) == "csv":
         header = ("occurrences", "total_ns", "mean_ns", "deviation_ns", "min_ns", "max_ns")
         made: list[Sequence[object]] = [(arguments.by, *header, *(f"latency_{name}" for name in header))]
         for row in rows:

@@ -6,6 +6,9 @@ import argparse
 
 from leadline.cli.errors import CommandError
 from leadline.cli.files import add_output
+from leadline.cli.formats import add_format, chosen_format
+
+_FORMATS = ("markdown", "json")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a .leadline file (its side file .json is read too), a trace, or a folder of a run's files",
     )
-    parser.add_argument("--json", action="store_true", help="as summary.json has it")
+    add_format(parser, _FORMATS, old=("json",))
     add_output(parser, "write to OUT instead of the terminal")
 
 
@@ -32,12 +35,15 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.report.training.of_trace import summarize_profile
     from leadline.trace.tables import TraceError
 
+    as_json_text = chosen_format(arguments, _FORMATS) == "json"
     try:
         if (folder := Path(arguments.file)).is_dir() and any(folder.glob("*_rank*.json")):
             history = run_history(folder)
             as_data = json.dumps(dataclasses.asdict(history), indent=1) + "\n"
             write_result(
-                as_data if arguments.json else render_history(history), arguments.output, force=arguments.force
+                as_data if chosen_format(arguments, _FORMATS) == "json" else render_history(history),
+                arguments.output,
+                force=arguments.force,
             )
             return 0
         profile = open_profile(arguments.file)
@@ -49,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"Cannot read {arguments.file}: {error.strerror or error}.") from error
-    if arguments.json:
+    if as_json_text:
         found = [as_json(page) for page in pages]
         text = json.dumps(found[0] if len(found) == 1 else found, indent=1) + "\n"
     else:

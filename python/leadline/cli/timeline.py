@@ -8,25 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 from leadline.cli.errors import CommandError
 from leadline.cli.files import add_newest, add_output, add_source_root
+from leadline.cli.formats import add_format, chosen_format
 
 if TYPE_CHECKING:
     from leadline.profiles import Profile
+
+_FORMATS = ("text", "csv", "html")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_newest(parser)
     parser.add_argument("--thread", metavar="THREAD", help="only threads whose name or number this is")
     parser.add_argument("--step", type=int, metavar="N", help="only this step")
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--csv", action="store_true", help="every phase of every step as a row")
-    form.add_argument("--html", action="store_true", help="the page with the timeline, for a browser")
+    add_format(parser, _FORMATS, old=("csv", "html"))
     parser.add_argument(
         "--whatif",
         nargs="?",
         const="",
         action="append",
         metavar="SCENARIO",
-        help="with --html: below what was measured what would be with SCENARIO, as `leadline whatif` titles it "
+        help="with --format html: below what was measured what would be with SCENARIO, as `leadline whatif` titles it "
         "(default: its best advice); may be given several times",
     )
     add_output(parser, "the file to write (default: stdout)")
@@ -38,9 +39,10 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.report.timeline import TimelineError, as_csv, as_text, chosen
 
     profile = open_profile(arguments.file)
-    if arguments.whatif is not None and not arguments.html:
-        raise CommandError("A predicted timeline is drawn on a page; add --html -o OUT.html.")
-    if arguments.html:
+    chosen_form = chosen_format(arguments, _FORMATS)
+    if arguments.whatif is not None and chosen_form != "html":
+        raise CommandError("A predicted timeline is drawn on a page; add -o OUT.html.")
+    if chosen_form == "html":
         return _page(profile, arguments)
     if not len(profile.events["start_ns"]) and len(profile.table("kernel_events")["time_ns"]):
         return _machine(profile, arguments)
@@ -48,7 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
         found = chosen(profile, arguments.file, arguments.thread, arguments.step)
     except TimelineError as error:
         raise CommandError(str(error)) from error
-    write_result(as_csv(found) if arguments.csv else as_text(profile, found), arguments.output, force=arguments.force)
+    write_result(
+        as_csv(found) if chosen_form == "csv" else as_text(profile, found), arguments.output, force=arguments.force
+    )
     return 0
 
 
@@ -67,7 +71,7 @@ def _machine(profile: Profile, arguments: argparse.Namespace) -> int:
     except TimelineError as error:
         raise CommandError(str(error)) from error
     write_result(
-        machine_as_csv(rows) if arguments.csv else machine_as_text(profile, rows),
+        machine_as_csv(rows) if chosen_format(arguments, _FORMATS) == "csv" else machine_as_text(profile, rows),
         arguments.output,
         force=arguments.force,
     )

@@ -10,44 +10,43 @@ from typing import Any
 from leadline.capture.config import KERNEL_LEVELS
 from leadline.capture.durations import is_duration
 from leadline.cli.errors import CommandError
+from leadline.cli.more_options import MoreOptions
 
 TOOL_OPTIONS_WITH_VALUES = (
-    "--tool", "--tool-option", "--backend", "--launch-range", "--layer", "--phase", "--kernel-name", "--every", "--most"
+    "--tool", "--tool-option", "--backend", "--launch-range", "--layer", "--phase", "--kernel-name", "--every",
+    "--roll", "--launch-every", "--most",
 )  # fmt: skip
 _KNOBS = {"MAX_CALLED_KERNEL": "launches", "MAX_MEM_REFERENCED_KERNEL": "accesses"}
 """Environment variables of the PASTA paper, and what they ask for."""
 
 
-def add_tool_arguments(parser: argparse.ArgumentParser) -> None:
+def add_tool_arguments(more: MoreOptions) -> None:
     """`--tool` and what it looks at."""
-    group = parser.add_argument_group("event tools", "your own analysis, or one of `leadline tool`")
-    group.add_argument("--tool", action="append", default=[], metavar="NAME|FILE", help="run a tool; may be repeated")
-    group.add_argument(
-        "--tool-option", action="append", default=[], metavar="TOOL.NAME=VALUE", help="set an option of a tool"
-    )
-    group.add_argument("--backend", default="auto", metavar="NAME", help="where its events come from (default: auto)")
-    group.add_argument("--launch-range", default="", metavar="A:B", help="look at launches A to B-1 only")
-    group.add_argument("--layer", default="", metavar="REGEX", help="look at modules whose name matches only")
-    group.add_argument("--phase", default="", metavar="NAME", help="look at forward, backward or optimizer only")
-    group.add_argument(
+    more.group("event tools", "your own analysis of events, or one that `leadline tool` lists")
+    more.add("--tool", action="append", default=[], metavar="NAME|FILE", help="run a tool; may be repeated")
+    more.add("--tool-option", action="append", default=[], metavar="TOOL.NAME=VALUE", help="set an option of a tool")
+    more.add("--backend", default="auto", metavar="NAME", help="where its events come from (default: auto)")
+    more.add("--launch-range", default="", metavar="A:B", help="look at launches A to B-1 only")
+    more.add("--layer", default="", metavar="REGEX", help="look at modules whose name matches only")
+    more.add("--phase", default="", metavar="NAME", help="look at forward, backward or optimizer only")
+    more.add(
         "--kernel-name",
         default="",
         metavar="REGEX",
-        help="look at kernels whose name matches only; --kernel REGEX does so too, but for the levels of the system's "
-        "kernel",
+        help="look at kernels whose name matches only",
     )
-    group.add_argument(
+    more.add(
         "--most",
         default="",
         metavar="EXPR",
         help="show the kernel with the most launches, accesses, or arithmetic over them (bytes/launches), and its path",
     )
-    group.add_argument(
-        "--every",
+    more.add(
+        "--launch-every",
+        dest="every",
         action="append",
-        default=[],
-        metavar="N|TIME",
-        help="a number: look at one launch of N only; a time such as 10min: a new file so often (see --keep)",
+        metavar="N",
+        help="look at one launch of N only",
     )
 
 
@@ -95,7 +94,7 @@ def tool_options(arguments: argparse.Namespace, environment: Mapping[str, str]) 
 
 
 def system_kernel_level(words: Sequence[str]) -> str:
-    """The level of the system's kernel among the values of `--kernel`, or empty."""
+    """The level of the system's kernel among the values of `--os-trace`, or empty."""
     return next((word for word in reversed(words) if word in KERNEL_LEVELS), "")
 
 
@@ -121,7 +120,7 @@ def _refuse_ranges_without_tools(arguments: argparse.Namespace, pattern: str) ->
         "--kernel-name": arguments.kernel_name,
         "--tool-option": arguments.tool_option,
         "--backend": arguments.backend != "auto",
-        "--every": launches_looked_at(arguments.every) != 1,
+        "--launch-every": launches_looked_at(arguments.every) != 1,
     }
     named = [option for option, given in chosen.items() if given]
     if named:
@@ -135,8 +134,8 @@ def _whole_path(backend: str) -> str:
 
 
 def launches_looked_at(every: Sequence[str]) -> int:
-    """The number among the values of `--every`; raises CommandError for what is neither number nor time."""
+    """The number among the values of `--launch-every` and `--roll`; raises CommandError for what is neither."""
     numbers = [one for one in every if not is_duration(one)]
     if any(not one.lstrip("-").isdecimal() for one in numbers):
-        raise CommandError(f"Cannot read --every {numbers[-1]}; write a number of launches, or a time such as 10min.")
+        raise CommandError(f"Cannot read {numbers[-1]!r}; write --launch-every N, or --roll TIME such as 10min.")
     return int(numbers[-1]) if numbers else 1

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from leadline._output import harmless
 from leadline.cli.errors import CommandError
-from leadline.cli.files import add_output, format_of
+from leadline.cli.files import add_output
+from leadline.cli.formats import add_format, chosen_format
 
 if TYPE_CHECKING:
     from leadline.whatif.graph import Graph
     from leadline.whatif.predict import Report
 
-_FORMATS = ("text", "markdown", "json", "html")
 _FORMATS = ("text", "json", "markdown", "html")
 
 
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--replay", action="store_true", help="only replay the measured steps")
     parser.add_argument("--critical-path", action="store_true", help="show the tasks that the step time is made of")
     parser.add_argument("--list", action="store_true", help="list the scenarios and their parameters")
-    parser.add_argument("--format", choices=_FORMATS, help="text (default, unless the ending of OUT says another)")
+    add_format(parser, _FORMATS)
     parser.add_argument("--export", choices=("perfetto",), help="write the timelines for a viewer to OUT")
     add_output(parser, "write to OUT instead of the terminal")
 
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from leadline.cli.files import newest_profile, write_result
 
-    chosen = arguments.format or format_of(arguments.output, _FORMATS)
+    chosen = chosen_format(arguments, _FORMATS)
     settings = _settings(arguments.settings)
     if arguments.list:
         if chosen == "html":

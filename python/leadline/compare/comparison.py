@@ -100,7 +100,7 @@ class Diff:
     def smallest(self) -> str:
         """The stated minimum: from which change on this comparison can tell it from noise."""
         if self.exact:
-            return "Changes are told from noise by exact rank statistics over the runs (95 % per end)."
+            return "Exact rank statistics over the runs separate changes from noise (95 % per end)."
         runs = "One run each" if self.runs == (1, 1) else f"{self.runs[0]} and {self.runs[1]} runs"
         return (
             f"{runs}: changes of a step's time below {percent(self.sure - 1)} may be chance; "

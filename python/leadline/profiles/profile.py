@@ -30,7 +30,7 @@ class Window:
     @cached_property
     def states(self) -> dict[str, Any]:
         """What every thread did, as NumPy columns: tid, start_ns, duration_ns, state, cpu, reason, other, other_name;
-        no rows where the kernel was not recorded (`leadline run --kernel sched`)."""
+        no rows where the kernel was not recorded (`leadline run --os-trace sched`)."""
         from leadline.trace.kernel.window import states_of  # opened when it is asked, never when profiles are read
 
         return states_of(self.profile).columns()

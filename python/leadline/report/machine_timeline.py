@@ -67,7 +67,7 @@ def machine_as_text(profile: Profile, rows: Sequence[ThreadRow]) -> str:
     if len(rows) > _MOST_THREADS:
         lines += [
             "",
-            f"{len(rows) - _MOST_THREADS} more threads that ran for less; --thread NAME shows one, --csv all.",
+            f"{len(rows) - _MOST_THREADS} more threads that ran for less; --thread NAME shows one, --format csv all.",
         ]
     lines += ["", "# running, ~ could have run, . blocked, ? unseen"]
     return "\n".join(visible(one) for one in lines) + "\n"

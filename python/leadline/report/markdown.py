@@ -55,7 +55,7 @@ def _verdict(report: Report) -> str:
 def _header(report: Report) -> str:
     lines = [f"## Leadline: {code(report.meta.program)}", "", escaped(phrases.environment_text(report.meta))]
     if not report.meta.complete:
-        lines += ["", "**The run did not end in order: this is what its last segments hold.**"]
+        lines += ["", "**The program was killed or crashed; data after the last flush is missing.**"]
     if report.focus:
         found = f"{percent(report.focus.share)} of {phrases.metric_name(report.path_metric)}"
         lines += ["", f"Only paths through {code(report.focus.pattern)}: {found}."]

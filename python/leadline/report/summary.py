@@ -108,7 +108,7 @@ def _line(label: str, text: str, note: str = "") -> str:
 def _first_line(report: Report) -> str:
     meta = report.meta
     wall = f"  {duration(meta.wall_ns)}" if meta.wall_ns else ""
-    end = "" if meta.complete else "  (did not end in order: taken from the last segments)"
+    end = "" if meta.complete else "  (killed or crashed: data after the last flush is missing)"
     return visible(f"leadline  {meta.program}{wall}{end}  >  {meta.file}")
 
 

@@ -97,7 +97,9 @@ def _header(console: Console, report: Report) -> None:
     if meta.asked:
         console.print(Text(visible(f"asked: {meta.asked}"), style="bright_black"))
     if not meta.complete:
-        console.print(Text("The run did not end in order: this is what its last segments hold.", style="bold yellow"))
+        console.print(
+            Text("The program was killed or crashed; data after the last flush is missing.", style="bold yellow")
+        )
     if report.focus:
         focus = report.focus
         found = (

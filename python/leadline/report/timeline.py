@@ -100,7 +100,7 @@ def as_text(profile: Profile, found: Sequence[Timeline]) -> str:
             rows = [row for row in line.rows if row.step == step.number]
             lines += ["", *_step(line, step.start_ns, step.end_ns, step.number, rows)]
         if len(line.steps) > _MOST_STEPS:
-            lines += ["", f"{len(line.steps) - _MOST_STEPS} more steps; --step N shows one, --csv all."]
+            lines += ["", f"{len(line.steps) - _MOST_STEPS} more steps; --step N shows one, --format csv all."]
         lines.append("")
     letters = ", ".join(f"{letter} {name}" for name, letter in _LETTERS.items())
     letters += f", {_OPERATORS} operators of a thread without phases"

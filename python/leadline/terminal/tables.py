@@ -161,7 +161,7 @@ class TableMaker:
         others = (("waited", "ns"), ("allocated", "bytes"), ("at the peak", "bytes"))
         gpu = any(row.cells[4] for row in made)
         made.sort(key=lambda row: (-int(row.cells[4]), -int(row.cells[2]), str(row.cells[0])))
-        empty = "No measurement stands below a Python line."
+        empty = "No measurement has a Python line."
         return TableData("lines", "Your lines", _columns(*titles, *others), tuple(made), 4 if gpu else 2, empty)
 
     def memory(self) -> TableData:

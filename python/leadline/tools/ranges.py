@@ -44,7 +44,7 @@ class Ranges:
             except re.error as error:
                 raise ToolError(f"Cannot read the pattern {pattern!r} of --{what}: {error}.") from None
         if every < 1:
-            raise ToolError(f"--every needs 1 or more, not {every}.")
+            raise ToolError(f"--launch-every needs 1 or more, not {every}.")
         return cls(first, end, layer, phase, kernel, every)
 
     @property

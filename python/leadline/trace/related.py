@@ -44,7 +44,7 @@ class Compared:
 
 
 def read_relations(text: str, name: str) -> list[Compared]:
-    """What `leadline clock-sync --json` printed, one comparison a line. Raises TraceError."""
+    """What `leadline clock-sync --format json` printed, one comparison a line. Raises TraceError."""
     found = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
@@ -56,7 +56,9 @@ def read_relations(text: str, name: str) -> list[Compared]:
                 float(told["drift"]), float(told["half_width_ns"]),
             )  # fmt: skip
         except (ValueError, KeyError, TypeError) as error:
-            raise TraceError(f"line {number} of {name} is no output of leadline clock-sync --json ({error})") from error
+            raise TraceError(
+                f"line {number} of {name} is no output of leadline clock-sync --format json ({error})"
+            ) from error
         if abs(one.drift) > _MOST_DRIFT or not np.isfinite(one.offset_ns):
             raise TraceError(f"line {number} of {name} is damaged: clocks do not drift by {one.drift:g}")
         found.append(one)

@@ -116,9 +116,7 @@ def kernel_sentence(profile: Profile) -> str:
     """What of the kernel was recorded, or why nothing was."""
     about = recorded(profile)
     if not about:
-        return (
-            "the kernel was not recorded; `leadline run --trace steps=5 --kernel syscalls` says what threads waited for"
-        )
+        return "no kernel events; `leadline run --trace steps=5 --os-trace syscalls` records what threads waited for"
     kinds = {
         "tracefs": f"events ({about.get('level', '')})",
         "perf": "context switches only",

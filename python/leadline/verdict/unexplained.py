@@ -41,7 +41,7 @@ _WAITS = {
     "network": ("waits for the network", "Leave it to a thread, or ask for many things at once, outside of the step."),
     "io": ("waits for files or pipes", "Read ahead in a thread or a DataLoader's workers, or keep what was read."),
     "lock": ("waits for a lock or the interpreter", "See which thread holds it: `leadline dump PID` while it runs."),
-    "kernel": ("waits inside a system call", "See which call it is: record it with `--kernel syscalls`."),
+    "kernel": ("waits inside a system call", "See which call it is: record it with `--os-trace syscalls`."),
 }
 """By part: what the step does, and what to do about it."""
 _PLAIN = frozenset(("sleep", "child"))

@@ -285,9 +285,8 @@ class _Base:
         error = self.structure.causal_error
         if abs(error) > _UNDERSTOOD:
             warnings.append(
-                f"replayed by causes alone the step differs from the measured one by {change(error)} "
-                "(--replay shows what "
-                "is not understood); every range is wider by that"
+                f"model error (without recorded gaps) {change(error)}: "
+                "--replay shows where; every range is wider by that"
             )
         spread = step_error(self.steps_ns)
         if len(self.steps_ns) > 1 and spread > 0.1:

@@ -108,8 +108,8 @@ def as_markdown(report: Report, *, ranked: bool) -> str:
 def _headline(report: Report) -> str:
     steps = f"{len(report.steps)} step" + ("s" if len(report.steps) != 1 else "")
     return (
-        f"Measured {duration(report.measured_ns)} a step over {steps}; replayed {duration(report.replayed_ns)} "
-        f"({change(report.replay_error)}), by causes alone {change(report.causal_error)}."
+        f"Measured {duration(report.measured_ns)} a step over {steps}; replay error {change(report.replay_error)}, "
+        f"model error (without recorded gaps) {change(report.causal_error)}."
     )
 
 

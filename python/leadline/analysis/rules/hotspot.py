@@ -15,7 +15,7 @@ _SORTING = ("sort", "topk", "unique", "nonzero", "cumsum")
 _ADVICE = (
     (
         ("backwardhook",),
-        "What runs here are hooks of modules (register_full_backward_hook): look at what stands below with `leadline "
+        "What runs here are hooks of modules (register_full_backward_hook): inspect its children with `leadline "
         "report --focus`, and leave out those that only look.",
     ),
     (

@@ -28,17 +28,14 @@ _BASIS = "the calls of all turns but one, with the Python around them, at most a
 
 _GOES_THROUGH = frozenset(("sum", "max", "min", "any", "all", "sorted", "list", "tuple", "map", "reduce", "set"))
 """Functions of Python's that ask a tensor for its elements one by one."""
-_AT_ONCE = (
-    "No turn of the loop needs what another one computed: stack the elements and call the operators once for all."
-)
+_AT_ONCE = "No iteration needs the result of another one: stack the elements and call the operators once for all."
 _OPERATOR = (
     "It asks the tensor for one element after the other: call the operator for it (tensor.sum(), torch.stack, ...)."
 )
 _IN_TURN = (
-    "Each turn of the loop needs what the last one computed, so it cannot be done at once. What of a turn does not "
-    "need it (products with the inputs, outputs made of each state) can be taken out of the loop and done for all "
-    "turns; nn.RNN, nn.GRU and nn.LSTM go through a whole sequence in one call, and torch.compile makes a turn's calls "
-    "fewer."
+    "Each iteration needs the result of the last one. Move what does not depend on it (products with the inputs, "
+    "outputs made of each state) out of the loop and do it for all iterations at once. nn.RNN, nn.GRU and nn.LSTM "
+    "process a whole sequence in one call; torch.compile reduces the calls of an iteration."
 )
 
 

@@ -80,7 +80,7 @@ class Stall(Rule):
         return Finding(
             self.name,
             Severity.WARNING,
-            f"{case.name(group.row)} stands still in {percent(part)} of its samples: in "
+            f"{case.name(group.row)} is stalled in {percent(part)} of its samples: in "
             f"{percent(most / kernel.seen)} it {in_words(reason)}{where}",
             case.gain(group.value, (0, 0.3 * part, part), "bound: the kernel without its stalls"),
             tuple(group.rows[:20].tolist()),

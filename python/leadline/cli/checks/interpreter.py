@@ -22,7 +22,10 @@ def check() -> list[Finding]:
         findings.append(Finding("free threading", LIMITED, text, "measure with the ordinary build of the same version"))
     result = run_probe()
     if result.error:
-        return [*findings, Finding("self-test", FAILED, result.error, "please report this with the output of --json")]
+        return [
+            *findings,
+            Finding("self-test", FAILED, result.error, "please report this with the output of --format json"),
+        ]
     native = result.values["native"]
     findings.append(_frames(result.values["path"], native))
     if native["clock"] == "counter":

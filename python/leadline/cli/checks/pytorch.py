@@ -27,7 +27,7 @@ def check() -> list[Finding]:
     missing = sorted(name for name in _EXPECTED if not any(name in seen for seen in result.values["operators"]))
     if missing:
         text = f"a known program ran without {', '.join(missing)} being seen"
-        return [*findings, Finding("self-test", FAILED, text, "please report this with the output of --json")]
+        return [*findings, Finding("self-test", FAILED, text, "please report this with the output of --format json")]
     return [*findings, Finding("self-test", OK, "a known operator was seen forward and backward")]
 
 

@@ -28,7 +28,7 @@ def as_html(found: Findings) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Findings</title>'
         f"<style>{_STYLE}</style></head><body><h1>Findings</h1><p>{escape(headline(found))}</p>"
         + "".join(_article(one) for one in found)
-        + (f"<h2>Not asked</h2><ul>{silent}</ul>" if silent else "")
+        + (f"<h2>Skipped rules</h2><ul>{silent}</ul>" if silent else "")
         + notes
         + "</body></html>\n"
     )

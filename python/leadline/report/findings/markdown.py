@@ -14,7 +14,7 @@ def as_markdown(found: Findings) -> str:
         parts += [*_finding(number, one), ""]
     silent = silent_texts(found)
     if silent:
-        parts += ["## Not asked", "", *(f"- {escaped(text)}" for text in silent), ""]
+        parts += ["## Skipped rules", "", *(f"- {escaped(text)}" for text in silent), ""]
     parts += [escaped(note) for note in found.notes]
     return "\n".join(parts).rstrip("\n") + "\n"
 

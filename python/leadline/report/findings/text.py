@@ -18,7 +18,7 @@ def as_text(found: Findings, width: int = 100, colour: bool = False, *, everythi
         parts += [*_finding(number, one, width, colour), ""]
     silent = silent_texts(found, everything=everything)
     if silent:
-        parts += ["Not asked", *(_wrapped(text, width, "  ") for text in silent), ""]
+        parts += ["Skipped rules", *(_wrapped(text, width, "  ") for text in silent), ""]
     parts += [_wrapped(visible(note), width, "") for note in found.notes]
     return "\n".join(parts).rstrip("\n") + "\n"
 

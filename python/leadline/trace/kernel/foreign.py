@@ -1,7 +1,7 @@
 """What others recorded of the kernel (trace-cmd, LTTng, perf), as a profile of its own or added to that of a program.
 
 Alone it is a profile of the machine's threads: how long each ran, and what it waited for. Added to a profile it says
-what the program's threads did meanwhile, as `leadline run --kernel` does. For that the clocks must be related: by the
+what the program's threads did meanwhile, as `leadline run --os-trace` does. For that the clocks must be related: by the
 boot id where the recording has one, and otherwise both must be CLOCK_MONOTONIC and share some time. What cannot be
 related is refused, since a shift of seconds would look like any other result.
 """

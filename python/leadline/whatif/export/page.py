@@ -39,7 +39,8 @@ def html_page(report: Report, critical: Sequence[tuple[str, float]] = (), timeli
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
         f"<title>What if</title><style>{_STYLE}</style><h1>What if</h1>",
         f"<p>A step takes <b>{duration(report.measured_ns)}</b> (measured over {len(report.steps)} "
-        f"step{'s' if len(report.steps) != 1 else ''}); replayed {duration(report.replayed_ns)}, by causes alone "
+        f"step{'s' if len(report.steps) != 1 else ''}); replayed {duration(report.replayed_ns)}, model "
+        f"error (without recorded gaps) "
         f"{change(report.causal_error)}.</p>",
         *(_ledger(report.ledger) if report.ledger else ()),
         *(_critical(critical) if critical else ()),
