@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from leadline.analysis.already import fitting
 from leadline.analysis.case import CannotTell, Case
 from leadline.analysis.causes import about_gains, capped, one_of_each_cause
 from leadline.analysis.findings import Failed, Finding, Findings, NotApplicable, Severity
@@ -55,7 +56,7 @@ def analyze(
     made = one_of_each_cause([capped(case, rule_of[one.rule], one) for one in made])
     if not rules:
         made += _not_explained(case, made)
-    made = [in_words_of(profile.devices, _with_package(case, one)) for one in made]
+    made = [in_words_of(profile.devices, _with_package(case, fitting(case, one))) for one in made]
     general = {rule.name for rule in chosen if rule.general} | {"not_explained"}
     made.sort(key=lambda one: (_RANK[one.severity], one.rule in general, -one.gain.share, -one.weight, one.rule))
     loop = case.known_loop
