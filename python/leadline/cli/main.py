@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Protocol, cast
 
 from leadline.cli.errors import INTERNAL_ERROR, USAGE_ERROR, CommandError
+from leadline.cli.settings import from_pyproject
 from leadline.cli.subcommands import ALIASES, FIRST, HIDDEN, SUBCOMMANDS, Subcommand, overview
 
 _BROKEN_PIPE = 128 + 13  # what a shell reports for a program that SIGPIPE ended
@@ -77,6 +78,8 @@ def _dispatch(argv: Sequence[str]) -> int:
         module.add_arguments(parser)
         if mode is None and found.modes:
             parser.epilog = _with_modes(parser, found)
+        if mode is None:
+            words = [*from_pyproject(found.name), *words]
         prepare = getattr(module, "split", None)  # of subcommands for which `--` has a meaning of its own
         arguments = parser.parse_args(words if prepare is None else prepare(words))
         if found.name != "run":  # which looks at its output itself, and says more

@@ -126,9 +126,10 @@ ALIASES: dict[str, tuple[str, ...]] = {
 """What earlier versions called it: the words that it is today."""
 
 HIDDEN: tuple[Subcommand, ...] = (
+    Subcommand("completion", "leadline.cli.completion", "print a script that completes words in bash, zsh or fish"),
     Subcommand("symbolize", "leadline.cli.symbolize", "name the native frames of a profile made on another machine"),
 )
-"""What is done without asking, as a rule."""
+"""What is done without asking, or once: `--help` leaves them out."""
 
 SUBCOMMANDS: tuple[Subcommand, ...] = tuple(one for group in GROUPS.values() for one in group)
 
