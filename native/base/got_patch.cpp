@@ -208,9 +208,10 @@ GotPatch GotPatch::install(const char* symbol, void* replacement,
           }
           const Slot slot{entry, previous, image->base, image->relro.contains(entry)};
           // Another thread is loading this library: the loader will add to an offset that stands here, and it writes
-          // into these pages until it makes them read-only.
-          if (reinterpret_cast<std::uintptr_t>(previous) < image->mapped.end - image->mapped.begin ||
-              (slot.read_only && pages.writable(entry))) {
+          // into these pages until it makes them read-only. Valgrind loads libraries at addresses as low as offsets.
+          const bool is_offset = reinterpret_cast<std::uintptr_t>(previous) < image->mapped.end - image->mapped.begin &&
+                                 !image->mapped.contains(previous);
+          if (is_offset || (slot.read_only && pages.writable(entry))) {
             ++patch.loading_;
             continue;
           }

@@ -4,13 +4,14 @@
 #include "providers/provider.h"
 #include "providers/torch/memory_hooks.h"
 #include "providers/torch/probe.h"
+#include "providers/torch/quiet_guards.h"
 #include "providers/torch/record_function.h"
 
 namespace leadline::torch {
 
 // One per process. start() takes `self_test`, a call that runs one known operator and answers its `operator` name and
 // `sequence` number; it is called a few times. status() adds `sequence` (backward operators find their forward),
-// `memory` and `shapes` to `ok` and `message`.
+// `memory` and `shapes` to `ok` and `message`, and `slower`: why measuring costs more with this torch, or empty.
 class Provider final : public leadline::Provider {
  public:
   static Provider& instance();
@@ -35,6 +36,7 @@ class Provider final : public leadline::Provider {
   void listen(bool on) noexcept;
 
   MemoryHooks memory_;
+  QuietGuards guards_;
   Handle handles_[3] = {};
   bool attached_ = false;
   bool paused_ = false;

@@ -160,6 +160,7 @@ class TorchProvider:
             "version": version,
             "message": str(result.get("message") or ""),
             "autograd": bool(result.get("sequence")),
+            **({"slower": slower} if (slower := str(result.get("slower") or "")) else {}),
         }
         self._closures = ClosurePhases(self._native)
         if self._options.modules:
