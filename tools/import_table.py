@@ -187,7 +187,16 @@ PYTHON: dict[str, set[str]] = {
 }
 # files of the package itself that count as part of a folder
 PYTHON_FILES = {"__main__.py": "cli"}
-PYTHON_ALWAYS = {"schema", "_version", "__version__", "_package", "_output", "_local_server", "_own_thread"}
+PYTHON_ALWAYS = {
+    "schema",
+    "_version",
+    "__version__",
+    "_package",
+    "_output",
+    "_local_server",
+    "_own_thread",
+    "_dataclass",
+}
 # Compiled modules of this package.
 PYTHON_NATIVE = {"_cubin", "_events", "_native", "_simulate", "_xla"}
 # The public entry points open offline packages when they are called, never when they are imported.

@@ -50,13 +50,15 @@ def _start() -> None:
     from leadline.capture.config import OPTIONS_VARIABLE, OUTPUT_VARIABLE, SESSION_VARIABLE, VARIABLES, Options
     from leadline.capture.part import PartDirectory
     from leadline.capture.records import StartedBy
-    from leadline.capture.session import Session, start_session
+    from leadline.capture.session import Session
 
     output = Path(os.environ[OUTPUT_VARIABLE])
     text = os.environ.get(OPTIONS_VARIABLE)
     options = Options.from_json(text) if text else Options()
     folder = os.environ.get(SESSION_VARIABLE)
     if not folder:
+        from leadline.capture.root_session import start_session
+
         start_session(output, sys.orig_argv, options, StartedBy.ENVIRONMENT)
         return
     part = PartDirectory.join(Path(folder), output)

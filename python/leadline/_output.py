@@ -14,9 +14,10 @@ import re
 import stat
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
+
+from leadline._dataclass import dataclass
 
 HEAD_BYTES: Final = 1 << 16
 """What is read of a file to say of which kind it is."""

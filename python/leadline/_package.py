@@ -14,10 +14,10 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from leadline._dataclass import dataclass
 from leadline._output import PROFILE, OutputError, check_kind, replacing, write_text
 from leadline._version import __version__
 

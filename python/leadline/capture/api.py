@@ -15,7 +15,8 @@ from leadline.capture.errors import ProfileError
 from leadline.capture.messages import say
 from leadline.capture.output import default_output
 from leadline.capture.records import StartedBy
-from leadline.capture.session import Session, start_session
+from leadline.capture.root_session import start_session
+from leadline.capture.session import Session
 
 
 def start(output: str | os.PathLike[str] | None = None, **options: Any) -> None:

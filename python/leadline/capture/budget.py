@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from leadline._dataclass import dataclass, field
 from leadline._own_thread import Flag, OwnThread
 from leadline.capture.native import Native
 from leadline.capture.records import Stats

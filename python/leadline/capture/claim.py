@@ -15,12 +15,11 @@ import contextlib
 import errno
 import fcntl
 import os
-import shutil
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from leadline._dataclass import dataclass
 from leadline._package import PART_FORMAT, SEGMENT_SUFFIX, is_session_id, session_folder
 from leadline.capture.config import Options
 from leadline.capture.errors import ProfileError
@@ -216,6 +215,8 @@ def _make(output: Path, argv: Sequence[str], options: Options, started_by: Start
         part.root(ProcessIdentity.here()).touch()
         temporary.rename(part_path(output))
     except OSError as error:
+        import shutil
+
         shutil.rmtree(temporary, ignore_errors=True)
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
             return None
@@ -279,6 +280,8 @@ def _lock(path: Path) -> int | None:
 
 def _delete(path: Path) -> None:
     if path.is_dir():
+        import shutil
+
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)

@@ -5,11 +5,10 @@ Promise: an `Options` that exists is valid; every wrong value is a ProfileError 
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from leadline._dataclass import asdict, dataclass
 from leadline.capture.accelerator import HEAD, describe, names
 from leadline.capture.errors import ProfileError
 
@@ -229,19 +228,19 @@ class Options:
 
         `trace` may be a TraceWindow, its text (`steps=5`) or the object that `asked` makes.
         """
-        fields = {field.name: field for field in dataclasses.fields(cls)}
+        defaults = {name: getattr(cls, name) for name in cls.__annotations__}  # every option has one
         checked: dict[str, object] = {}
         for name, value in values.items():
-            if name not in fields:
-                raise ProfileError(f"There is no option {name!r}; the options are {', '.join(fields)}.")
+            if name not in defaults:
+                raise ProfileError(f"There is no option {name!r}; the options are {', '.join(defaults)}.")
             if name == "trace":
                 checked[name] = _trace(value)
             elif name == "accelerators":
                 checked[name] = tuple(one if one.startswith(HEAD) else describe(one) for one in _texts(name, value))
-            elif isinstance(fields[name].default, tuple):
+            elif isinstance(defaults[name], tuple):
                 checked[name] = _texts(name, value)
             else:
-                checked[name] = _same_type(name, value, fields[name].default)
+                checked[name] = _same_type(name, value, defaults[name])
         return cls(**checked)  # type: ignore[arg-type]  # names and types were checked above
 
     @classmethod
@@ -257,7 +256,7 @@ class Options:
 
     def asked(self) -> dict[str, object]:
         """As plain values, for `session.json`, `meta.json` and LEADLINE_OPTIONS."""
-        return dataclasses.asdict(self)
+        return asdict(self)
 
     def to_json(self) -> str:
         """As one line of JSON that `from_json` reads back."""

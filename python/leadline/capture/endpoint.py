@@ -13,7 +13,6 @@ page in a browser gets here under another name. Paths are not taken from request
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import subprocess
@@ -27,6 +26,7 @@ from urllib.parse import parse_qs, urlsplit
 from leadline._own_thread import OwnThread
 from leadline.capture.config import VARIABLES
 from leadline.capture.current import CURRENT
+from leadline.capture.endpoint_file import port_file, remove_stale
 from leadline.capture.errors import ProfileError
 from leadline.capture.metrics import metrics_text
 
@@ -38,9 +38,7 @@ if TYPE_CHECKING:
 
 def open_announced(place: str, native: Native) -> Endpoint | None:
     """An endpoint that stands in the file `place`, or in `place.PID` where another process of the job was first; None
-    where none is asked for, or where there can be none, which is counted."""
-    if not place:
-        return None
+    where there can be none, which is counted."""
     from leadline.capture.handle import current
 
     endpoint = None
@@ -60,62 +58,12 @@ def open_announced(place: str, native: Native) -> Endpoint | None:
     return endpoint
 
 
-def port_file(name: str) -> str:
-    """The whole path of a file for an endpoint's address, where nothing of somebody else's is; raises ProfileError.
-    Empty for an empty name."""
-    if not name:
-        return ""
-    path = Path(name).absolute()
-    try:
-        if path.exists():
-            with path.open("rb") as file:
-                if file.read(len(_BEGINNING)) != _BEGINNING:
-                    raise ProfileError(f"{name} is there and holds no endpoint's address; name another file.")
-            path.unlink()
-    except OSError as error:
-        raise ProfileError(f"{name} cannot hold the endpoint's address: {error.strerror or error}.") from error
-    return str(path)
-
-
-def remove_stale(place: str) -> None:
-    """Delete the file `place` and its `place.PID`s where they hold addresses that nobody answers at: a process that
-    was killed, or has become another program, leaves its own. Raises nothing."""
-    if not place:
-        return
-    path = Path(place)
-    with contextlib.suppress(OSError):
-        for file in path.parent.iterdir():
-            base, _, pid = file.name.rpartition(".")
-            if file.name == path.name or (base == path.name and pid.isdigit()):
-                _remove_unanswered(file)
-
-
-def _remove_unanswered(file: Path) -> None:
-    import socket  # here, for those who have an endpoint
-
-    try:
-        address = file.read_bytes()[:64]
-        port = int(address.removeprefix(_BEGINNING).split()[0]) if address.startswith(_BEGINNING) else 0
-        with socket.create_connection(("127.0.0.1", port), 1):
-            return
-    except ConnectionRefusedError:
-        file.unlink(missing_ok=True)
-    except (OSError, ValueError, IndexError):
-        return  # nothing of ours, or it cannot be known
-
-
 def _leave_to_parent(endpoint: Endpoint | None) -> None:
     if endpoint is not None:
         endpoint.close_socket()
 
 
 FORMATS = ("otlp", "pprof", "speedscope", "collapsed")
-ENDPOINT_HELP = (
-    "open an HTTP endpoint on this machine's loopback address for start, stop, snapshot and metrics; its address and "
-    "token go into FILE, which only you may read (FILE.PID for further processes)"
-)
-"""Of `leadline run --endpoint`."""
-_BEGINNING = b"http://127.0.0.1:"
 _TEXT = "text/plain; charset=utf-8"
 
 

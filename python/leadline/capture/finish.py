@@ -7,11 +7,10 @@ parts are and how to get the file from them.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
+from leadline._dataclass import dataclass
 from leadline._package import MARKS, PackageError, Part, pack_single, read_part
 from leadline.capture.config import VARIABLES
 from leadline.capture.errors import ProfileError
@@ -93,6 +92,8 @@ def _still_running(content: Part) -> list[str]:
 def _merge(part: PartDirectory, output: Path, running: list[str]) -> bool:
     """In a process of its own: NumPy stays out of the profiled one, and its failure costs only the file. False where
     files of this session hold all of it already."""
+    import subprocess
+
     environment = {name: value for name, value in os.environ.items() if name not in VARIABLES}
     command = [sys.executable, "-c", _MERGE, str(part.directory), str(output), *running]
     result = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import binascii
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from leadline._dataclass import dataclass
 
 HOST_VARIABLE = "LEADLINE_HOST_ID"
 """Environment: any text that names this machine where its boot id does not, as on virtual machines that go on from one

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from leadline._dataclass import dataclass, field
 
 LOOK_S = 0.5
 _MOST_PROCESSES = 64

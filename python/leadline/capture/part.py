@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from leadline._dataclass import dataclass, replace
 from leadline._package import SEGMENT_SUFFIX, SESSION_FILE, PackageError, is_session_id, read_part, write_json
 from leadline.capture.identity import ProcessIdentity
 from leadline.capture.records import ProcessRecord, SessionRecord

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from leadline._dataclass import dataclass
 from leadline.capture.current import CURRENT
 from leadline.capture.identity import ProcessIdentity, boot_id
 from leadline.capture.job import launch_facts

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
+
+from leadline._dataclass import asdict, dataclass, field
 
 
 class StartedBy(Enum):
@@ -46,12 +46,12 @@ class SessionRecord:
 
     def to_json(self) -> dict[str, Any]:
         """For `write_json`."""
-        return dataclasses.asdict(self)
+        return asdict(self)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> SessionRecord | None:
         """From a file, which anybody may have written: None where a field is missing or of another type."""
-        known = {one.name: values[one.name] for one in dataclasses.fields(cls) if one.name in values}
+        known = {name: values[name] for name in cls.__annotations__ if name in values}
         texts = ("id", "output", "started_by", "job", "hostname")
         numbers = ("format", "started_at_ns", "flush_interval_s")
         good = (

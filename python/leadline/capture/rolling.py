@@ -22,9 +22,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+from leadline._dataclass import dataclass
 from leadline._output import TEMPORARY_ENDING
 from leadline._package import (
     EVENTS_SUFFIX,

@@ -11,17 +11,14 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from leadline.capture.budget import ORDER, Budget, BudgetKeeper, Switch, cost_so_far
-from leadline.capture.claim import Claim, claim, leave
+from leadline._dataclass import replace
 from leadline.capture.config import KERNEL_VARIABLE, OPTIONS_VARIABLE, OUTPUT_VARIABLE, SESSION_VARIABLE, Options
 from leadline.capture.contained import contained, for_hooks, lose
 from leadline.capture.current import CURRENT
-from leadline.capture.endpoint import Endpoint, open_announced
 from leadline.capture.errors import ProfileError
 from leadline.capture.follow import Follower, is_own_thread
 from leadline.capture.messages import say
@@ -29,9 +26,13 @@ from leadline.capture.native import Native, load_native
 from leadline.capture.part import PartDirectory
 from leadline.capture.process_info import MeasuredProcess, first_record, native_info, take_rank
 from leadline.capture.providers import CanRest, Provider, create_providers, end_step, in_order_of_stopping
-from leadline.capture.records import StartedBy, Stats
+from leadline.capture.records import Stats
 from leadline.capture.schedule import TimedWindow
 from leadline.capture.source_hashes import source_hashes
+
+if TYPE_CHECKING:  # most sessions need none of these, and each is time before the program's first line
+    from leadline.capture.budget import BudgetKeeper
+    from leadline.capture.endpoint import Endpoint
 
 _EXEC = {"exec": True}
 
@@ -102,7 +103,10 @@ class Session:
                 provider.start()
         self._provider_changed()
         self._keep_budget(native)
-        self._endpoint = open_announced(self.options.endpoint, native)
+        if self.options.endpoint:
+            from leadline.capture.endpoint import open_announced
+
+            self._endpoint = open_announced(self.options.endpoint, native)
         self._follower.install(self._environment())
         native.flush()  # a process that is killed young leaves at least its name
 
@@ -158,7 +162,11 @@ class Session:
             CURRENT.clear()
             with contained(native, "The last segment could not be written"):
                 self._end_record(Stats.of(native.stop()), exit_status)
-        return self._make_file() if self.owner and leave(self.part, exit_status) else None
+        if self.owner:
+            from leadline.capture.claim import leave
+
+            return self._make_file() if leave(self.part, exit_status) else None
+        return None
 
     @property
     def paused(self) -> bool:
@@ -198,6 +206,8 @@ class Session:
     def _keep_budget(self, native: Native) -> None:
         if not self.options.budget:
             return
+        from leadline.capture.budget import ORDER, Budget, BudgetKeeper, Switch, cost_so_far
+
         can_rest = (one for one in self._providers if isinstance(one, CanRest) and one.rests)
         everything = Switch(ORDER[-1], lambda: self.pause("budget"), lambda: self.resume("budget"))
         switches = [*(Switch(one.rests, one.rest, one.go_on) for one in can_rest), everything]
@@ -335,28 +345,6 @@ class Session:
         self._write_record()
         self.resume("budget")  # a rest of the parent's is none of the child's
         self._keep_budget(native)
-
-
-def start_session(output: Path, argv: Sequence[str], options: Options, started_by: StartedBy) -> Session:
-    """Make a part directory, or join that of this process's job, and start measuring as a root of the session; raises
-    ProfileError."""
-    load_native()  # before anything appears on disk
-    claimed = claim(output, argv, options, started_by)
-    for sentence in claimed.sentences:
-        say(sentence)
-    session = Session(claimed.part, options, owner=True, inner=started_by is StartedBy.PROGRAM)
-    try:
-        session.start()
-    except BaseException:
-        _give_back(claimed)
-        raise
-    return session
-
-
-def _give_back(claimed: Claim) -> None:
-    """Nothing has been measured: the session goes on where others have joined it, and is taken away where none has."""
-    if leave(claimed.part, None):
-        claimed.part.remove()
 
 
 def _before_fork() -> None:

@@ -6,10 +6,8 @@ that was written after the process began may not be what runs: it has an empty h
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
-import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ def source_hashes(began_ns: int, program: Mapping[str, Any]) -> dict[str, str]:
     since CPython takes `__file__` from `__main__` when a script has ended. Raises nothing."""
     words = [word for word in program.get("argv", []) if isinstance(word, str)]
     scripts = [os.path.join(str(program.get("cwd", "")), word) for word in words]  # noqa: PTH118
-    standard = tuple(filter(None, (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))))
+    standard = (os.path.dirname(os.__file__), os.path.join(sys.exec_prefix, sys.platlibdir, "python"))  # noqa: PTH118, PTH120
     own = str(Path(__file__).resolve().parents[1])
     found: dict[str, str] = {}
     for file in [*scripts, *(getattr(module, "__file__", None) for module in list(sys.modules.values()))]:
@@ -34,6 +32,8 @@ def source_hashes(began_ns: int, program: Mapping[str, Any]) -> dict[str, str]:
             continue
         path = Path(file)
         try:
+            import hashlib  # which loads OpenSSL, as few programs without such a file do
+
             about = path.stat()
             if about.st_size <= _LARGEST:
                 fresh = about.st_mtime_ns > began_ns

@@ -13,10 +13,10 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from leadline._dataclass import dataclass
 from leadline.capture.errors import ProfileError
 from leadline.capture.witness import Witness
 

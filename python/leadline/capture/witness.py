@@ -13,21 +13,14 @@ import contextlib
 import os
 import select
 import signal
-import sys
 from collections.abc import Iterable
+from typing import NoReturn
 
 _GRACE_S = 0.1
 """How much later than the supervisor the witness may get its copy, where every process gets one in turn. A signal to
 the supervisor alone is passed on so much later."""
 _ANSWER_S = 2.0
 """How long the answer is waited for: a witness that somebody has stopped or killed answers nothing."""
-
-_WITNESS = f"""
-import os, signal
-while request := os.read(0, 1):
-    received = signal.sigtimedwait(request, {_GRACE_S})
-    os.write(1, b"%d\\n" % (received.si_pid if received else -1))
-"""
 
 
 class Witness:
@@ -37,21 +30,13 @@ class Witness:
         """`blocked`: every signal that will be asked for, and that this process waits for."""
         self._to = self._from = self.pid = -1
         read = write = -1
-        command = [sys.executable, "-I", "-S", "-c", _WITNESS, *sys.orig_argv[1:]]
+        blocked = {*blocked, signal.SIGTSTP}
         try:
             read, self._to = os.pipe()
             self._from, write = os.pipe()
-            self.pid = os.posix_spawn(
-                sys.executable,
-                command,
-                os.environ,
-                file_actions=[
-                    (os.POSIX_SPAWN_DUP2, read, 0),
-                    (os.POSIX_SPAWN_DUP2, write, 1),
-                    (os.POSIX_SPAWN_CLOSE, 2),
-                ],
-                setsigmask=set(blocked) | {signal.SIGTSTP},
-            )
+            self.pid = os.fork()  # it has our command line, and no interpreter has to start
+            if self.pid == 0:
+                _stand_by(read, write, blocked)
         except OSError:
             self.close()
         finally:
@@ -81,5 +66,20 @@ class Witness:
         self._to = self._from = -1
 
 
+def _stand_by(read: int, write: int, blocked: Iterable[int]) -> NoReturn:
+    """The forked process: for each signal number that it reads, who sent it that signal, -1 for nobody."""
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+        os.dup2(read, 0)
+        os.dup2(write, 1)
+        os.closerange(2, _MOST_DESCRIPTORS)
+        while request := os.read(0, 1):
+            received = signal.sigtimedwait(request, _GRACE_S)
+            os.write(1, b"%d\n" % (received.si_pid if received else -1))
+    finally:
+        os._exit(0)
+
+
+_MOST_DESCRIPTORS = 1 << 20
 _TERMINAL_KEYS = frozenset({signal.SIGINT, signal.SIGQUIT})
 _SI_KERNEL = 0x80  # asm-generic/siginfo.h: sent by the kernel, as the terminal does for a key, to the whole group

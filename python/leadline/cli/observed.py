@@ -12,13 +12,13 @@ from leadline.capture.config import KERNEL_VARIABLE
 from leadline.capture.messages import say
 from leadline.capture.observe import LOOK_S, Observer, Often
 from leadline.capture.part import PartDirectory
-from leadline.capture.rolling import Rolling
 from leadline.capture.snapshots import Snapshots, snapshots_of
 from leadline.capture.supervisor import Command, ExitStatus, run_program, run_unmeasured
 from leadline.cli.errors import CommandError
 
 if TYPE_CHECKING:
     from leadline.capture.kernel.recorder import KernelRecorder
+    from leadline.capture.rolling import Rolling
 
 
 def observed_run(

@@ -26,7 +26,7 @@ from leadline.capture.config import (
     Options,
 )
 from leadline.capture.durations import is_duration, seconds
-from leadline.capture.endpoint import ENDPOINT_HELP, port_file, remove_stale
+from leadline.capture.endpoint_file import ENDPOINT_HELP, port_file, remove_stale
 from leadline.capture.errors import ProfileError
 from leadline.capture.finish import finish
 from leadline.capture.messages import say
@@ -36,7 +36,6 @@ from leadline.capture.providers.accelerator_files import audit_environment
 from leadline.capture.providers.amd_files import tool_environment
 from leadline.capture.providers.nvidia_files import injection_environment
 from leadline.capture.records import StartedBy
-from leadline.capture.rolling import Keep, Rolling
 from leadline.capture.supervisor import Command, ExitStatus, release_signals
 from leadline.cli.accelerator_arguments import add_accelerator_arguments
 from leadline.cli.after_run import attach_kernel, complete, print_the_summary
@@ -49,6 +48,7 @@ from leadline.cli.tool_arguments import add_tool_arguments, launches_looked_at, 
 
 if TYPE_CHECKING:
     from leadline.capture.kernel.recorder import KernelRecorder
+    from leadline.capture.rolling import Keep, Rolling
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -214,7 +214,11 @@ def measure(
         what = " (replaced)" if shown.exists() else f" (a new file every {every_s:g} s)" if every_s else ""
         say(f"measuring {command.name} into {shown}{what}: {options.mode()}")
     recorder = _kernel_recorder(options, part)
-    rolling = Rolling(part, every_s, keep, say) if every_s else None
+    rolling = None
+    if keep is not None:
+        from leadline.capture.rolling import Rolling
+
+        rolling = Rolling(part, every_s, keep, say)
     try:
         status = observed_run(command, part, _environment(part, options), recorder, rolling, look)
     except Exception as error:  # nothing was started
@@ -285,14 +289,14 @@ def _samples(arguments: argparse.Namespace) -> dict[str, object]:
     return {"cpu_sample": USUAL_SAMPLE_HZ, "wait": USUAL_WAIT_HZ, "cpu_sample_unasked": True}
 
 
-def _rolling(arguments: argparse.Namespace, options: Options) -> tuple[float, Keep]:
-    """Seconds between files (0: one file), and which of them stay."""
+def _rolling(arguments: argparse.Namespace, options: Options) -> tuple[float, Keep | None]:
+    """Seconds between files, and which of them stay; 0 and None for one file."""
     times = [one for one in arguments.every if is_duration(one)]
     launches_looked_at(arguments.every)
     if not times:
         if arguments.keep:
             raise CommandError("--keep needs several files; add --roll 10min.")
-        return 0.0, Keep()
+        return 0.0, None
     every_s = seconds(times[-1], "--roll")
     if every_s < options.flush_interval_s:
         raise CommandError(
@@ -300,6 +304,8 @@ def _rolling(arguments: argparse.Namespace, options: Options) -> tuple[float, Ke
         )
     if options.kernel:
         raise CommandError("The kernel is recorded into one file; leave out --os-trace or --roll.")
+    from leadline.capture.rolling import Keep
+
     return every_s, Keep.parse(arguments.keep)
 
 

@@ -9,7 +9,8 @@ Constraint: the standard library only, since `leadline run` starts the user's pr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from leadline._dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,6 @@ from leadline.profiles import Profile, ProfileFileError
 from leadline.profiles.merge import merge_profiles
 from leadline.profiles.reader import open_head, open_profile
 from leadline.profiles.remote import is_address
-from leadline.trace.importers import import_traces, recognised
-from leadline.trace.tables import TraceError
 
 SUFFIX, PART_SUFFIX = ".leadline", ".leadline.part"
 
@@ -30,6 +28,8 @@ def open_any(path: str | os.PathLike[str]) -> Profile:
     try:
         return open_profile(text)
     except ProfileFileError as error:
+        from leadline.trace.importers import recognised  # here, since most files are profiles
+
         if is_address(text) or not recognised(Path(text)):
             raise
         return _imported(text, error)
@@ -76,6 +76,9 @@ def _refuse_strangers(folder: Path, files: list[Path]) -> None:
 
 def _imported(path: str, instead: ProfileFileError) -> Profile:
     """The profile of a trace of another profiler; `instead`: the error of a folder in which no importer finds one."""
+    from leadline.trace.importers import import_traces
+    from leadline.trace.tables import TraceError
+
     try:
         return import_traces([path])
     except (TraceError, ValueError) as error:

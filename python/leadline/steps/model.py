@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -225,7 +224,7 @@ def rank_steps(
         timed_by=timed_by,
         mean_ns=float(walls.mean()) if walls.size else 0.0,
         deviation_ns=float(walls.std(ddof=1)) if walls.size > 1 else 0.0,
-        median_ns=float(statistics.median(walls_ns)) if walls.size else 0.0,
+        median_ns=float(np.median(walls_ns)) if walls.size else 0.0,
         min_ns=int(walls.min()) if walls.size else 0,
         max_ns=int(walls.max()) if walls.size else 0,
         timed=len(walls),

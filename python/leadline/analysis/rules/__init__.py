@@ -6,7 +6,6 @@ Others bring theirs as an entry point of the group `leadline.rules` (a subclass 
 from __future__ import annotations
 
 import difflib
-import importlib.metadata
 import importlib.util
 import sys
 from collections.abc import Sequence
@@ -126,6 +125,8 @@ def find(name: str, rules: Sequence[Rule]) -> Rule:
 
 def installed() -> tuple[list[Rule], list[tuple[str, str]]]:
     """Rules that other packages bring, and those that could not be loaded with the reason."""
+    import importlib.metadata
+
     found: list[Rule] = []
     failed: list[tuple[str, str]] = []
     for point in importlib.metadata.entry_points(group=GROUP):

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import ModuleType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from leadline.capture.config import Options
 from leadline.capture.import_hook import ImportHook
@@ -26,11 +26,31 @@ PROVIDERS: tuple[str, ...] = (
 )
 """Modules with `create(native, options, changed) -> Provider`, in the order they start."""
 
-FRAMEWORKS: dict[str, tuple[str, ...]] = {
-    "leadline.capture.providers.jax": ("JAX", "jax"),
-    "leadline.capture.providers.tensorflow": ("TensorFlow", "tensorflow", "keras"),
+
+class Framework(NamedTuple):
+    """What a provider waits for."""
+
+    name: str
+    """The provider's."""
+    absent: str
+    """Its message while the program has imported none of `modules`."""
+    modules: tuple[str, ...]
+    """The provider is loaded when the program's import of the first of these has ended."""
+
+
+FRAMEWORKS: dict[str, Framework] = {
+    "leadline.capture.providers.torch": Framework("torch", "The program did not import torch.", ("torch",)),
+    "leadline.capture.providers.inductor": Framework(
+        "torch.compile",
+        "The program did not compile.",
+        ("torch._dynamo.utils", "triton.runtime.jit", "triton.compiler.compiler", "triton.runtime.autotuner"),
+    ),
+    "leadline.capture.providers.jax": Framework("jax", "The program did not import JAX.", ("jax",)),
+    "leadline.capture.providers.tensorflow": Framework(
+        "tensorflow", "The program did not import TensorFlow.", ("tensorflow", "keras")
+    ),
 }
-"""Of PROVIDERS, those that are loaded when the program imports a framework: how it is written, packages that tell."""
+"""Of PROVIDERS, those that a program pays for only when it imports the framework."""
 
 
 class Provider(Protocol):
@@ -84,12 +104,12 @@ def in_order_of_stopping(providers: Sequence[Provider]) -> list[Provider]:
 class Awaited:
     """Stands for the provider of a framework, which is neither loaded nor made before the program imports that."""
 
-    def __init__(self, module: str, make: Callable[[], Provider]) -> None:
-        self.name = module.rpartition(".")[2]
-        self._title, *packages = FRAMEWORKS[module]
+    def __init__(self, framework: Framework, make: Callable[[], Provider]) -> None:
+        self.name = framework.name
+        self._absent = framework.absent
         self._make = make
         self._provider: Provider | None = None
-        self._hooks = [ImportHook(package, self._imported) for package in packages]
+        self._hooks = [ImportHook(module, self._imported) for module in framework.modules]
 
     def start(self) -> None:
         """See `Provider.start`."""
@@ -121,7 +141,7 @@ class Awaited:
     def status(self) -> dict[str, Any]:
         """See `Provider.status`."""
         if self._provider is None:
-            return {"ok": None, "version": "", "message": f"The program did not import {self._title}."}
+            return {"ok": None, "version": "", "message": self._absent}
         return self._provider.status()
 
     def dataflow(self) -> dict[str, Any]:
@@ -151,4 +171,9 @@ def create_providers(native: Native, options: Options, changed: Callable[[], Non
         provider: Provider = importlib.import_module(module).create(native, options, changed)
         return provider
 
-    return tuple(Awaited(name, partial(create, name)) if name in FRAMEWORKS else create(name) for name in PROVIDERS)
+    def prepare(module: str) -> Provider:
+        framework = FRAMEWORKS.get(module)
+        asked = options.budget and options.shapes and module.endswith(".torch")  # a budget asks at once what may rest
+        return create(module) if framework is None or asked else Awaited(framework, partial(create, module))
+
+    return tuple(prepare(module) for module in PROVIDERS)

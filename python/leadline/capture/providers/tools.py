@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -131,16 +129,21 @@ def _when_imported(module: str, call: Callable[[ModuleType], None]) -> None:
 
 def _is_library_file() -> Callable[[str], bool]:
     """Whether a source file belongs to Python or to an installed package, not to the program."""
+    import sysconfig  # these two only where a tool runs
+    import tempfile
+
     paths = sysconfig.get_paths()
     roots = tuple(
         {os.path.realpath(paths[key]) + "/" for key in ("stdlib", "platstdlib", "purelib", "platlib") if key in paths}
     )
     own = str(Path(sys.modules["leadline"].__file__ or "").resolve().parent) + "/"
 
+    temporary = tempfile.gettempdir()
+
     def is_library(file: str) -> bool:
         # What the compiler writes while the program runs is nobody's line.
         cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-        generated = f"{cache}/" if cache else f"{tempfile.gettempdir()}/torchinductor_"
+        generated = f"{cache}/" if cache else f"{temporary}/torchinductor_"
         own_kernels = "/leadline/inductor/"
         return (
             file.startswith(roots)

@@ -1,0 +1,104 @@
+"""What a process pays before its first line: modules are counted, since their times depend on what else a machine does."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from leadline._dataclass import asdict, dataclass, field, replace
+from leadline.capture.config import Options
+
+NOT_FOR_A_SHORT_PROGRAM = {
+    "dataclasses",
+    "hashlib",
+    "inspect",
+    "numpy",
+    "random",
+    "shutil",
+    "ssl",
+    "subprocess",
+    "tempfile",
+    "leadline.capture.budget",
+    "leadline.capture.claim",
+    "leadline.capture.endpoint",
+    "leadline.capture.hang_watch",
+    "leadline.capture.providers.inductor",
+    "leadline.capture.providers.jax",
+    "leadline.capture.providers.tensorflow",
+    "leadline.capture.providers.torch",
+    "leadline.tools",
+}
+_LIST = "import sys, json; json.dump(sorted(sys.modules), open({file!r}, 'w'))"
+
+
+def _modules(code: str, file: Path, *command: str) -> set[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LEADLINE")}
+    text = f"{code}\n{_LIST.format(file=str(file))}"
+    subprocess.run([*command, sys.executable, "-c", text], env=environment, check=True, timeout=60, cwd=file.parent)
+    return set(json.loads(file.read_text()))
+
+
+def test_importing_leadline_imports_nothing(tmp_path: Path) -> None:
+    before = _modules("import importlib.util, importlib.machinery", tmp_path / "before.json")
+    after = _modules("import leadline", tmp_path / "after.json")
+    assert after - before <= {"leadline", "leadline._version"}
+
+
+def test_a_process_without_the_variable_runs_no_line_of_ours(tmp_path: Path) -> None:
+    assert not [name for name in _modules("", tmp_path / "found.json") if name.startswith("leadline")]
+
+
+def test_a_measured_process_loads_what_it_uses(tmp_path: Path) -> None:
+    run = (sys.executable, "-m", "leadline", "run", "-q", "-o", str(tmp_path / "x.leadline"), "--")
+    found = _modules("", tmp_path / "found.json", *run)
+    assert "leadline.capture.session" in found
+    assert not found & NOT_FOR_A_SHORT_PROGRAM
+
+
+def test_the_supervisor_loads_what_it_uses(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom leadline.cli.main import main\n"
+        f"main(['run', '-q', '-o', {str(tmp_path / 'x.leadline')!r}, '--', '/bin/true'])"
+    )
+    found = _modules(code, tmp_path / "found.json")
+    assert not found & {"dataclasses", "inspect", "numpy", "random", "subprocess", "tempfile", "leadline.report"}
+
+
+@pytest.mark.parametrize(("module", "most"), [("leadline.report.summary", 260), ("leadline.cli.why", 290)])
+def test_what_a_report_imports_has_a_limit(tmp_path: Path, module: str, most: int) -> None:
+    """Modules of ours; whoever adds a package to a report's way pays for it with the time of every report."""
+    found = _modules(f"import {module}", tmp_path / "found.json")
+    assert not [name for name in found if name.startswith(("leadline.trace.importers", "leadline.whatif.scenarios"))]
+    assert len([name for name in found if name.startswith("leadline.")]) <= most
+
+
+def test_options_are_what_dataclasses_makes_of_them() -> None:
+    options = Options(shapes=True)
+    assert [one.name for one in dataclasses.fields(Options)] == list(Options.__annotations__)
+    assert dataclasses.asdict(options) == asdict(options) == options.asked()
+    assert dataclasses.replace(options, shapes=False) == replace(options, shapes=False) == Options()
+    assert hash(options) == hash(Options(shapes=True)) != hash(Options())
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        options.shapes = False  # type: ignore[misc]
+
+
+def test_values_that_are_missing_or_unknown_are_refused() -> None:
+    @dataclass
+    class Pair:
+        first: int
+        second: list[int] = field(default_factory=list)
+
+    assert Pair(1) == Pair(first=1, second=[])
+    assert Pair(1).second is not Pair(1).second
+    assert repr(Pair(2)).endswith("Pair(first=2, second=[])")
+    for values, named in (((), {}), ((1, [], 3), {}), ((1,), {"first": 2}), ((1,), {"third": 2})):
+        with pytest.raises(TypeError):
+            Pair(*values, **named)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        hash(Pair(1))
