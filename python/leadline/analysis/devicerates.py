@@ -41,6 +41,11 @@ def cpu_name(host: Mapping[str, Any]) -> str:
     return f"CPU of {host.get('hostname', '')}, {host.get('cpus', 0)} cores"
 
 
+def with_threads(host: Mapping[str, Any], threads: int) -> str:
+    """The same with so many threads of an operator."""
+    return f"{cpu_name(host)}, {threads} threads"
+
+
 def peak_rate(device: str, precision: str) -> Rate:
     """Of a GPU by its name or of a CPU by `cpu_name`, in `fp64 fp32 tf32 fp16 bf16 fp8`."""
     gpu = find_gpu(device)

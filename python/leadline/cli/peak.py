@@ -6,14 +6,18 @@ takes about half a minute on a CPU. A table of vendors' figures goes before what
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import platform
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from leadline.analysis.devicerates import cpu_name, keep_rates
+from leadline.analysis.devicerates import cpu_name, keep_rates, measured_rates, with_threads
 from leadline.cli.errors import CommandError
 
 _BUDGET_S = 2.0  # per device and precision
@@ -47,12 +51,37 @@ def measure(budget_s: float = _BUDGET_S) -> str:
     )
 
 
-def _rates(torch: Any, device: Any, budget_s: float) -> dict[str, float]:
+_QUICK_S = 0.4
+_LIMIT_S = 30.0
+
+
+def measure_threads(threads: int) -> None:
+    """Measure and keep what this machine's processors do with so many threads of an operator, in a process of its own
+    and a few seconds; nothing where that is known already. Nothing is raised."""
+    host = {"hostname": platform.node(), "cpus": os.cpu_count()}
+    name = with_threads(host, threads)
+    if threads < 1 or name in measured_rates():
+        return
+    text = (
+        f"import torch, json; torch.set_num_threads({threads}); from leadline.cli.peak import _rates; "
+        f"print(json.dumps(_rates(torch, torch.device('cpu'), {_QUICK_S}, 'fp32', 'bf16')))"
+    )
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("LEADLINE")}
+    with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
+        done = subprocess.run(
+            [sys.executable, "-c", text], capture_output=True, text=True, timeout=_LIMIT_S, check=True, env=environment
+        )
+        keep_rates({name: json.loads(done.stdout)})
+
+
+def _rates(torch: Any, device: Any, budget_s: float, *only: str) -> dict[str, float]:
     wait = torch.cuda.synchronize if device.type == "cuda" else _nothing
     size = _GPU_SIZE if device.type == "cuda" else _CPU_SIZE
     found: dict[str, float] = {}
     kinds = {"fp64": torch.float64, "fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
     for name, kind in kinds.items():
+        if only and name not in only:
+            continue
         if name == "fp16" and device.type == "cpu":
             continue  # few CPUs have it, and the others take minutes
         try:

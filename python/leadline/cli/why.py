@@ -52,7 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json, on stdout")
     parser.add_argument("-o", "--output", metavar="FILE", help="keep the profile there (default: SCRIPT's name)")
-    parser.add_argument("--shapes", action="store_true", help="keep the shapes of operator inputs, for attained time")
+    parser.add_argument(
+        "--no-shapes",
+        dest="shapes",
+        action="store_false",
+        help="leave out the shapes of operator inputs, which tell what products attain of the machine's rate",
+    )
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module")
     parser.add_argument("-c", dest="code", nargs=argparse.REMAINDER, metavar="CODE", help="run a line of code")
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="script and its arguments")
@@ -114,8 +119,19 @@ def _run(arguments: argparse.Namespace) -> int:
             profile = open_profile(str(path))
         except ProfileFileError as error:
             raise CommandError(str(error)) from error
+        if arguments.shapes:
+            _measure_machine(profile)
         watch.tell_at_the_end(profile, str(path))
     return 0 if watch.ended_it else status.leave()
+
+
+def _measure_machine(profile: Profile) -> None:
+    """What products could attain here, once for each number of threads."""
+    from leadline.analysis.case import Case
+    from leadline.cli.peak import measure_threads
+    from leadline.verdict.attained import threads_of
+
+    measure_threads(threads_of(Case(profile)))
 
 
 def _options(arguments: argparse.Namespace) -> Callable[[], Options]:

@@ -14,6 +14,7 @@ from leadline.analysis.threads import main_threads
 from leadline.profiles import Profile
 from leadline.units import duration, percent
 from leadline.verdict.account import account
+from leadline.verdict.attained import attained
 from leadline.verdict.device import with_devices
 from leadline.verdict.fixes import cap, fixes, place_of, telling
 from leadline.verdict.model import CLASSES, Account, Part, Place, Verdict
@@ -39,6 +40,7 @@ _EXPLAINS = 0.08
 
 _OF_WAITING = 0.2
 """Of the wait for ranks: a lateness that would gain less is not what it is for."""
+_COMPUTES = frozenset(("compute", "memory", "dispatch"))
 _SYMPTOMS = frozenset(("cpu_latency",))
 """Rules that say what the account says, less exactly."""
 
@@ -70,6 +72,8 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
         if resource.kind == "ranks"
         else _because(made, resource, said)
     )
+    if resource.kind in _COMPUTES and (reached := attained(case)) is not None:
+        facts.insert(0, reached.words)
     return Verdict(
         "cannot_tell" if ask and resource.kind == "cannot_tell" else resource.kind,
         sentence,

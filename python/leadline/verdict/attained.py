@@ -1,0 +1,81 @@
+"""Attained time: what operators with known shapes reach of what this machine can do, and what that leaves to gain.
+
+The machine's rates are those of `leadline doctor --peak`, measured with as many threads as the program used (`leadline
+why` measures them once, in a few seconds). Without rates, or without shapes (`--shapes`), nothing is said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from leadline.analysis.case import Case
+from leadline.analysis.columns import group_sums
+from leadline.analysis.devicerates import measured_rates, with_threads
+from leadline.analysis.flops import flop_columns
+from leadline.units import duration, percent
+from leadline.verdict.contention import contention
+from leadline.verdict.places import Places
+
+_MOST = 1.05
+"""Of the rate: more says that the rate is of another machine, or was measured beside other work."""
+
+
+@dataclass(frozen=True)
+class Attained:
+    """Of a step: `ns` in operators whose operations are known, `best_ns` that they take at the machine's rate."""
+
+    ns: float
+    best_ns: float
+    at: str
+    """The line with most to gain; empty where none is known."""
+
+    @property
+    def share(self) -> float:
+        """0 to 1."""
+        return min(self.best_ns / self.ns, 1.0) if self.ns > 0 else 0.0
+
+    @property
+    def words(self) -> str:
+        """One fact."""
+        left = f", {duration(self.ns - self.best_ns)} a step are left" if self.share < 0.95 else ""
+        where = f", most at {self.at}" if left and self.at else ""
+        return f"products reach {percent(self.share)} of what this machine can do{left}{where}"
+
+
+def threads_of(case: Case) -> int:
+    """Threads that an operator might use; 0 where that is not known."""
+    told = case.profile.meta.get("available", {}).get("torch", {})
+    habits = told.get("habits") if isinstance(told, dict) else None
+    found = habits.get("threads") if isinstance(habits, dict) else None
+    number = found.get("threads") if isinstance(found, dict) else None
+    return number if isinstance(number, int) else 0
+
+
+def attained(case: Case) -> Attained | None:
+    """Of products on the CPU; None where shapes or rates are missing, or contradict each other."""
+    loop = case.known_loop
+    if loop is None or case.has_device:
+        return None
+    rates = measured_rates().get(with_threads(case.profile.meta.get("host") or {}, threads_of(case)), {})
+    columns = flop_columns(case.tree) if rates else None
+    if columns is None or not columns.known:
+        return None
+    tree, scopes = case.tree, case.analysis.scopes
+    thread = next((one for one in case.profile.threads if one.node.row == int(scopes.thread[loop.anchors[0]])), None)
+    ran = contention(case.profile, thread, loop.of.main).operators_ran
+    flops = np.where(loop.inside, columns.per_call * columns.worked(case.calls.astype(np.float64)), 0.0)
+    rate = np.array([rates.get(name, 0.0) for name in columns.precision], np.float64)
+    known = (flops > 0) & (rate > 0)
+    if not known.any():
+        return None
+    time = group_sums(columns.owner, loop.time, len(tree)) * ran / loop.steps
+    best = np.where(known, flops / np.maximum(rate, 1.0) * 1e9, 0.0) / loop.steps
+    ns, least = float(time[known].sum()), float(best.sum())
+    if ns <= 0 or least > _MOST * ns:
+        return None
+    left = np.where(known, np.maximum(time - best, 0), 0)
+    rows = np.flatnonzero(left > 0)
+    places = Places(case).of(rows, left[rows], functions=False) if len(rows) else ()
+    return Attained(ns, least, places[0].text if places else "")
