@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -42,16 +43,19 @@ def main() -> int:
         [
             (
                 row["name"],
-                "yes" if row["named"] else "**no**",
-                "yes" if row["twin_alone"] else "**no**",
+                f"healthy, {row['warnings']} warnings" if row["healthy"] else "yes" if row["named"] else "**no**",
+                "" if not row["twin"] else "yes" if row["twin_alone"] else "**no**",
                 row["sentence"],
                 row["twin"],
             )
             for row in rows
         ],
     )
-    named, alone = sum(row["named"] for row in rows), sum(row["twin_alone"] for row in rows)
-    about = f"{named} of {len(rows)} named, {alone} twins left alone.\n\n"
+    ill = [row for row in rows if not row["healthy"]]
+    about = f"{sum(row['named'] for row in ill)} of {len(ill)} named"
+    if twins := [row for row in ill if row["twin"]]:
+        about += f", {sum(row['twin_alone'] for row in twins)} of {len(twins)} twins left alone"
+    about += ".\n\n"
     print(about)
     write_results(
         arguments.results, "exam" if arguments.set == "exam" else "exam_blind", machine(), {"rows": rows}, about + table
@@ -60,25 +64,34 @@ def main() -> int:
 
 
 def scored(folder: Path, name: str, key: dict[str, Any]) -> dict[str, Any]:
-    problem, twin = run(folder, name, "0"), run(folder, name, "1")
-    said, _ = told(problem)
+    problem = run(folder, name, "0")
+    twin = run(folder, name, "1") if "healthy" not in key else None
+    said, warned_here = told(problem)
     _, warned = told(twin)
-    lines = [f"{name}.py:{line}" for line in key["lines"]] + [
-        f"{name}.py:{a} and {b}" for a in key["lines"] for b in key["lines"]
-    ]
-    named = any(line in text for line in lines for text in said) and any(
-        word in text for word in key["words"] for text in said
-    )
     row = {
         "name": name,
-        "named": named,
-        "twin_alone": not any(f"{name}.py:{line}" in text for line in key["lines"] for text in warned),
+        "healthy": bool(key.get("healthy")),
+        "named": named(name, key, said),
+        "twin_alone": not lines_of(name, warned) & set(key["lines"]),
+        "warnings": len(warned_here),
         "sentence": problem.verdict.sentence if problem else "not measured",
-        "twin": twin.verdict.sentence if twin else "not measured",
+        "twin": twin.verdict.sentence if twin else "",
         "said": said,
     }
     print(json.dumps(row, indent=1), flush=True)
     return row
+
+
+def lines_of(name: str, texts: list[str]) -> set[int]:
+    """Lines of the program that are named, as `train.py:41` or `train.py:41 and 43`."""
+    pattern = re.compile(re.escape(name) + r"\.py:(\d+)(?: and (\d+))?")
+    return {int(one) for text in texts for found in pattern.finditer(text) for one in found.groups() if one}
+
+
+def named(name: str, key: dict[str, Any], said: list[str]) -> bool:
+    """Whether one of the lines and one of the words is among what was said."""
+    text = " ".join(said).lower()
+    return bool(lines_of(name, said) & set(key["lines"])) and any(word.lower() in text for word in key["words"])
 
 
 def run(programs: Path, name: str, fix: str) -> leadline.Profile | None:
