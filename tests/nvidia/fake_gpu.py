@@ -13,7 +13,9 @@ LIBRARIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "libcuda.so.1": (
         (
             "fake_gpu.cpp",
+            "fake_buffers.cpp",
             "fake_graphs.cpp",
+            "fake_setup.cpp",
             "fake_calls.cpp",
             "fake_cuda.cpp",
             "fake_modules.cpp",

@@ -179,7 +179,7 @@ TEST_CASE("a program ends where CUPTI does not answer when it is asked for recor
   REQUIRE(nvidia::start(quick()).measuring);
   int launches = 0;
   launch_until(fakes, [&] { return ++launches > 10; });
-  gpu.unanswered = "cuptiActivityFlushAll";
+  locked(gpu, [&] { return gpu.unanswered = "cuptiActivityFlushAll"; });
   launch_until(fakes, [&] { return gpu.waiting_calls > 0; });
   const auto before = steady_clock::now();
   CHECK_FALSE(nvidia::flush(0.5));
@@ -200,7 +200,7 @@ TEST_CASE("a program ends where CUPTI does not answer when counters are begun") 
   Fakes fakes(LEADLINE_NVIDIA_FAKES);
   FakeGpu& gpu = fakes.gpu();
   fresh(gpu);
-  gpu.unanswered = "cuptiPmSamplingStart";
+  locked(gpu, [&] { return gpu.unanswered = "cuptiPmSamplingStart"; });
   nvidia::Options options = quick();
   options.gpu_metrics = {"dram"};
   REQUIRE(nvidia::start(options).measuring);
@@ -218,8 +218,10 @@ TEST_CASE("setting up counters takes none of a window's time, and costs the budg
   Fakes fakes(LEADLINE_NVIDIA_FAKES);
   FakeGpu& gpu = fakes.gpu();
   fresh(gpu);
-  gpu.costs["cuptiPmSamplingEnable"] = milliseconds(200);
-  gpu.counting.rates["gemm"].dram = 20;
+  locked(gpu, [&] {  // a measuring that was left behind may still be about to go
+    gpu.costs["cuptiPmSamplingEnable"] = milliseconds(200);
+    return gpu.counting.rates["gemm"].dram = 20;
+  });
   nvidia::Options options = quick();
   options.gpu_metrics = {"dram"};
   options.counter_interval_ns = 1'000'000;

@@ -58,6 +58,7 @@ TEST_CASE("starting and stopping while threads launch: nothing hangs, nothing is
   Fakes fakes(LEADLINE_NVIDIA_FAKES);
   FakeGpu& gpu = fakes.gpu();
   fresh(gpu);
+  ::setenv("LEADLINE_CUPTI_LIMIT_MS", "60000", 1);  // the fake has one lock, which four threads take without a break
   std::atomic<bool> over{false};
   std::atomic<std::uint64_t> launched{0};
   std::vector<std::thread> threads;
@@ -88,6 +89,7 @@ TEST_CASE("starting and stopping while threads launch: nothing hangs, nothing is
   }
   over = true;
   for (std::thread& thread : threads) thread.join();
+  ::unsetenv("LEADLINE_CUPTI_LIMIT_MS");
   CHECK(gpu.calls_after_finalize == 0);
   CHECK(TestMonitor::losses().contains("internal_error") == false);
 }

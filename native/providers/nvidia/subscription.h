@@ -2,6 +2,7 @@
 // name where neither is possible. Knows which calls belong to which kind of subscription; nobody else does.
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,7 +42,7 @@ class Subscription {
   std::uint64_t dropped_records(void* context, std::uint32_t stream) const noexcept;
   bool enable_one(cupti::Domain domain, std::uint32_t cbid, bool on) const noexcept;
 
-  SubscriptionMode mode() const noexcept { return mode_; }
+  SubscriptionMode mode() const noexcept { return mode_.load(std::memory_order_relaxed); }
   bool has_waits() const noexcept { return has_waits_; }  // synchronisation records are on
   const std::string& message() const noexcept { return message_; }
   const std::string& holder() const noexcept { return holder_; }
@@ -56,7 +57,8 @@ class Subscription {
   const CuptiLibrary& library_;
   const ApiTable& calls_;
   cupti::Subscriber subscriber_ = nullptr;
-  SubscriptionMode mode_ = SubscriptionMode::kNone;
+  // Atomic since a call that CUPTI was late to answer may still change it while it is asked for.
+  std::atomic<SubscriptionMode> mode_{SubscriptionMode::kNone};
   bool has_waits_ = false;
   std::vector<cupti::Kind> enabled_;
   std::string message_;

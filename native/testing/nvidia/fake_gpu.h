@@ -121,10 +121,10 @@ class FakeGpu {
 
   // The clock: CUPTI's time is this plus kCuptiEpoch.
   static constexpr std::int64_t kCuptiEpoch = 1'700'000'000'000'000'000;
-  std::int64_t clock_jump_ns = 0;        // of the system's clock, by which CUPTI goes unless it is given another
-  cupti::Timestamp timestamp = nullptr;  // that it was given
-  std::int64_t timestamp_epoch_ns = 0;   // of that one, likewise
-  std::int64_t epoch() const { return timestamp ? timestamp_epoch_ns : kCuptiEpoch + clock_jump_ns; }
+  std::atomic<std::int64_t> clock_jump_ns{0};  // of the system's clock, by which CUPTI goes unless it is given another
+  std::atomic<cupti::Timestamp> timestamp{nullptr};  // that it was given
+  std::atomic<std::int64_t> timestamp_epoch_ns{0};   // of that one, likewise
+  std::int64_t epoch() const { return timestamp.load() ? timestamp_epoch_ns.load() : kCuptiEpoch + clock_jump_ns; }
   std::atomic<std::int64_t> now_ns{1'000'000};
   // With `real_clock` it follows CLOCK_REALTIME, as CUPTI's does, and waiting takes its time.
   std::atomic<bool> real_clock{false};
