@@ -19,6 +19,8 @@
 #   make test-vscode   the extension in a real VS Code in the browser (downloads 300 MB)
 #   make test-wheel    use them where there is no compiler, and in Debian's smallest system (debootstrap, root)
 #   make attack        hostile programs, bare and measured, for every set of options
+#   make simulation    programs drawn by SEEDS=10000 seeds; what they did against what their profiles say
+#   make soak          ten minutes of threads, forks, windows and rolling files: memory and handles stay
 #   make nightly       everything that takes too long for each change, one after the other; says at the end what failed
 #   make test-torch TORCH=2.4.1   the whole suite on another release of PyTorch (downloads gigabytes)
 #   make test-jax VERSION=0.8.0   tests/jax on another release of JAX (downloads 100 MB)
@@ -69,7 +71,7 @@ NATIVE_SOURCES := $(shell find native cmake -type f) CMakeLists.txt pyproject.to
 CPP_FILES = $(filter-out %_generated.h,$(shell find native -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cpp'))
 
 .PHONY: help ui vsix test-ui build demo test lint lint-deep format test-cpp test-address test-thread test-aarch64 durations test-python test-pythons test-torch test-jax test-jax-short test-tf test-triton test-foreign test-vscode prove-address prove-thread prove-aarch64 prove-jax-short test-package \
-  test-rocm61 test-pjrt wheel cross-wheel test-wheel bench fuzz stress storm attack long-run nightly clean
+  test-rocm61 test-pjrt wheel cross-wheel test-wheel bench fuzz stress storm attack simulation soak long-run nightly clean
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -287,12 +289,20 @@ storm: $(STAMPS)/test $(STAMPS)/build
 attack: $(STAMPS)/test $(STAMPS)/build
 	$(BIN)/python -m pytest -q -p no:cacheprovider tests/capture/attack.py
 
+# A failing seed replays with --seed N.
+SEEDS ?= 10000
+simulation: $(STAMPS)/test $(STAMPS)/build
+	PYTHONPATH=. $(BIN)/python -m tests.simulation.simulate --seeds $(SEEDS)
+
+soak: $(STAMPS)/test $(STAMPS)/build
+	$(BIN)/python bench/soak.py --operators 1e7 --threads 90000 --forks 1100 --windows 1000 --every 20s
+
 # A million steps need what a thousand do: memory, file.
 long-run: $(STAMPS)/build
 	$(BIN)/python bench/long_run.py --results build/long-run
 
 # Each job for itself: one that fails does not hide what the others would say. Torch releases: those of README's support table.
-NIGHTLY := test lint-deep test-vscode test-pythons test-torch test-jax test-tf test-triton test-rocm61 test-pjrt test-foreign fuzz stress storm attack long-run wheel cross-wheel test-wheel
+NIGHTLY := test lint-deep test-vscode test-pythons test-torch test-jax test-tf test-triton test-rocm61 test-pjrt test-foreign fuzz stress storm attack simulation soak long-run wheel cross-wheel test-wheel
 nightly: export LEADLINE_PROVE_AGAIN := 1
 nightly:
 	failed=""

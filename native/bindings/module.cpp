@@ -185,6 +185,7 @@ void set_process_info(const nb::dict& info) {
   if (info.contains("local_rank") && !info["local_rank"].is_none())
     details.local_rank = nb::cast<int32_t>(info["local_rank"]);
   if (info.contains("start_ns")) details.start_ns = nb::cast<int64_t>(info["start_ns"]);
+  const nb::gil_scoped_release no_gil;  // a segment may be being written
   Session::instance().set_process(details);
 }
 
@@ -302,7 +303,8 @@ NB_MODULE(_native, m) {
       "before_fork", [] { Session::instance().before_fork(); }, nb::call_guard<nb::gil_scoped_release>());
   m.def(
       "before_exec", [] { Session::instance().before_exec(); }, nb::call_guard<nb::gil_scoped_release>());
-  m.def("exec_failed", [] { Session::instance().exec_failed(); });
+  m.def(
+      "exec_failed", [] { Session::instance().exec_failed(); }, nb::call_guard<nb::gil_scoped_release>());
   m.def("after_fork_in_parent", &after_fork_in_parent);
   m.def("after_fork", [](const std::string& segment_path) { Session::instance().after_fork(segment_path); });
   m.def("now_ns", &now_ns);

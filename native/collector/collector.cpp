@@ -96,12 +96,13 @@ NodeId Collector::resolve_scope(Lane& lane, CallPath& path) noexcept {
   return resolve(lane, path);
 }
 
-NodeId Collector::place(Lane& lane, ThreadState& thread) noexcept {
+NodeId Collector::place(Lane& lane, ThreadState& thread, bool in_event) noexcept {
   CallPath& path = thread.path;
   const Scope* scope = path.innermost();
   try {
-    // Below an operator Python seldom runs; what it allocates there is the operator's.
-    if (scope == nullptr || scope->kind != ScopeKind::kOperator) {
+    // Below an operator Python seldom runs; what it allocates there is the operator's. Who asks from inside an event
+    // finds the path as that event has left it, and whoever hands it out still holds one of its scopes.
+    if (!in_event && (scope == nullptr || scope->kind != ScopeKind::kOperator)) {
       path.sync();
       if (path.take_moved()) [[unlikely]] {
         on_scopes_moved(thread);
@@ -227,10 +228,10 @@ void Collector::on_event(const leadline_event& event, ThreadState& thread) noexc
   }
 }
 
-leadline_context Collector::context(ThreadState& thread) noexcept {
+leadline_context Collector::context(ThreadState& thread, bool in_event) noexcept {
   Lane* own = lane(thread);
   if (own == nullptr) return 0;
-  return own->token(place(*own, thread));
+  return own->token(place(*own, thread, in_event));
 }
 
 }  // namespace leadline

@@ -45,7 +45,7 @@ class Collector final : public Subscriber {
   void on_event(const leadline_event& event, ThreadState& thread) noexcept override;
   void on_memory(const leadline_memory_event& event, ThreadState& thread) noexcept override;
   void on_scopes_moved(ThreadState& thread) noexcept override;
-  leadline_context context(ThreadState& thread) noexcept override;
+  leadline_context context(ThreadState& thread, bool in_event) noexcept override;
   leadline_status on_booking(const leadline_booking& booking, ThreadState& thread,
                              leadline_context* place) noexcept override;
   bool context_in_file(leadline_context context, std::string_view file) const noexcept override;
@@ -110,7 +110,7 @@ class Collector final : public Subscriber {
   NodeId home_backward(const leadline_operator_event& op, CallPath& path, Lane& lane) noexcept;
   static NodeId settle(Lane& lane, PathEntry& entry, NodeId parent) noexcept;
   void settle_wrapper(Lane& lane, CallPath& path) noexcept;
-  NodeId place(Lane& lane, ThreadState& thread) noexcept;
+  NodeId place(Lane& lane, ThreadState& thread, bool in_event = false) noexcept;
   NodeId backward_parent(Lane& lane, const leadline_operator_event& event) noexcept;
   void on_begin(const leadline_event& event, ThreadState& thread, Lane& lane) noexcept;
   void home_region(leadline_context asked_at, CallPath& path, Lane& lane) noexcept;

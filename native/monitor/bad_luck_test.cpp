@@ -25,7 +25,7 @@ const bool g_python = (Monitor::instance().set_python(FakePython::source()), tru
 // Answers with one place, as long as it is subscribed.
 class Answering final : public testing::QuietSubscriber {
  public:
-  leadline_context context(ThreadState&) noexcept override { return 1; }
+  leadline_context context(ThreadState&, bool) noexcept override { return 1; }
 };
 
 void run_operator() {

@@ -48,7 +48,7 @@ class Subscriber {
   virtual void on_memory(const leadline_memory_event& event, ThreadState& thread) noexcept = 0;
   // Scopes have left the path or come back to it (see CallPath::departed); every entry needs its place again.
   virtual void on_scopes_moved(ThreadState& thread) noexcept = 0;
-  virtual leadline_context context(ThreadState& thread) noexcept = 0;
+  virtual leadline_context context(ThreadState& thread, bool in_event) noexcept = 0;
   // Frames and totals are checked. `place`: as in leadline_monitor_book(). Callbacks hear what is booked only.
   virtual leadline_status on_booking(const leadline_booking&, ThreadState&, leadline_context* /*place*/) noexcept {
     return LEADLINE_OK;

@@ -58,33 +58,33 @@ Answer Monitor::ask_core(Answer otherwise, const Ask& ask) noexcept {
   // found there stays until this thread is idle again.
   const Busy busy(*this, *state);
   Subscriber* const there = core(kAnyDomain);
-  return there != nullptr ? ask(*there, *state) : otherwise;
+  return there != nullptr ? ask(*there, *state, !busy) : otherwise;
 }
 
 leadline_context Monitor::context() noexcept {
-  return ask_core(leadline_context{0}, [this](Subscriber& subscriber, ThreadState& state) {
-    return paused() ? 0 : subscriber.context(state);  // paused: it has no part in what begins now
+  return ask_core(leadline_context{0}, [this](Subscriber& subscriber, ThreadState& state, bool in_event) {
+    return paused() ? 0 : subscriber.context(state, in_event);  // paused: it has no part in what begins now
   });
 }
 
 bool Monitor::context_in_file(leadline_context context, std::string_view file) noexcept {
-  return ask_core(false,
-                  [&](Subscriber& subscriber, ThreadState&) { return subscriber.context_in_file(context, file); });
+  return ask_core(
+      false, [&](Subscriber& subscriber, ThreadState&, bool) { return subscriber.context_in_file(context, file); });
 }
 
 leadline_context Monitor::thread_place(uint64_t tid, std::string_view name, clockid_t cpu, bool new_born) noexcept {
-  return ask_core(leadline_context{0}, [&](Subscriber& subscriber, ThreadState&) {
+  return ask_core(leadline_context{0}, [&](Subscriber& subscriber, ThreadState&, bool) {
     return subscriber.thread_place(tid, name, cpu, new_born);
   });
 }
 
 bool Monitor::timed(const TimedOperators& operators) noexcept {
-  return ask_core(false,
-                  [&](Subscriber& subscriber, ThreadState& state) { return subscriber.on_timed(operators, state); });
+  return ask_core(
+      false, [&](Subscriber& subscriber, ThreadState& state, bool) { return subscriber.on_timed(operators, state); });
 }
 
 void Monitor::thread_over(uint64_t tid, int64_t cpu_ns) noexcept {
-  ask_core(false, [&](Subscriber& subscriber, ThreadState&) {
+  ask_core(false, [&](Subscriber& subscriber, ThreadState&, bool) {
     subscriber.thread_over(tid, cpu_ns);
     return true;
   });
@@ -92,8 +92,9 @@ void Monitor::thread_over(uint64_t tid, int64_t cpu_ns) noexcept {
 
 leadline_status Monitor::path_to(leadline_context context, leadline_frame* frames, size_t* count) noexcept {
   if (count == nullptr || (frames == nullptr && *count != 0)) return LEADLINE_ERROR_INVALID;
-  return ask_core(LEADLINE_ERROR_UNAVAILABLE,
-                  [&](Subscriber& subscriber, ThreadState&) { return subscriber.path_to(context, frames, count); });
+  return ask_core(LEADLINE_ERROR_UNAVAILABLE, [&](Subscriber& subscriber, ThreadState&, bool) {
+    return subscriber.path_to(context, frames, count);
+  });
 }
 
 leadline_status Monitor::call_path(uint32_t sources, leadline_frame* frames, size_t* count) noexcept {

@@ -245,6 +245,7 @@ class CallPath {
   void leave(size_t index, int64_t time_ns);
   void lift(size_t index, int64_t time_ns);
   bool off_chain(const Scope& scope, size_t end) const noexcept;
+  bool is_elsewhere(const Scope& scope) const noexcept;
   void place(std::vector<Aside>& scopes, size_t end, int64_t time_ns);
   void replace_scopes(bool anchored, size_t end, size_t settled);
   void anchor_anew(Scope& scope, const Scope* around) const noexcept;

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "base/safe_pages.h"
 #include "stack/python_layout.h"
 #include "stack/python_samples.h"
 
@@ -234,6 +235,21 @@ bool suspends(uintptr_t address) {
   return (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ITERABLE_COROUTINE | CO_ASYNC_GENERATOR)) != 0;
 }
 
+#if PY_VERSION_HEX >= 0x030B0000
+// Frames lie in chunks, of which each greenlet has its own. One that has returned lies in a chunk of this stack, or in
+// one that has been given back and can no more be read.
+bool elsewhere(uintptr_t frame, uintptr_t code) {
+  const auto* const thread = reinterpret_cast<const PyThreadState*>(thread_state());
+  if (thread == nullptr) return false;
+  for (const _PyStackChunk* chunk = thread->datastack_chunk; chunk != nullptr; chunk = chunk->previous) {
+    const auto begin = reinterpret_cast<uintptr_t>(chunk);
+    if (frame >= begin && frame < begin + chunk->size) return false;
+  }
+  uintptr_t found = 0;
+  return read_safely(frame + g_layout.code, &found, sizeof found) && (found & g_layout.code_mask) == code;
+}
+#endif
+
 bool entered_from_c(uintptr_t frame) {
   if (g_layout.entry >= 0) return read_at<uint8_t>(frame, static_cast<uint32_t>(g_layout.entry)) != 0;
   const uintptr_t previous = read_at<uintptr_t>(frame, g_layout.previous);
@@ -338,6 +354,9 @@ constexpr PythonSource kSource = {
     .local_name_of = local_name_of,
     .type_of = type_of,
     .suspends = suspends,
+#if PY_VERSION_HEX >= 0x030B0000
+    .elsewhere = elsewhere,
+#endif
     .home = home,
     .homes = homes,
     .entered_from_c = entered_from_c,

@@ -72,6 +72,9 @@ struct PythonSource {
   uintptr_t (*type_of)(uintptr_t object) = nullptr;
   // Whether a frame of this code may be left and entered again (generators, coroutines).
   bool (*suspends)(uintptr_t code) = nullptr;
+  // Whether a frame of this code that is not on the chain lives on another stack of the thread, a greenlet's. nullptr:
+  // that cannot be told.
+  bool (*elsewhere)(uintptr_t frame, uintptr_t code) = nullptr;
   // An object on the native stack frame of the innermost evaluation of the interpreter; 0 where there is none.
   uintptr_t (*home)() = nullptr;
   // The same of every evaluation, the innermost first; returns how many there are, at most `room`. nullptr: unknown.

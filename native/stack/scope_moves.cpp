@@ -32,6 +32,13 @@ bool CallPath::off_chain(const Scope& scope, size_t end) const noexcept {
   return scope.anchor != 0 && position(scope, end) == kNowhere;
 }
 
+// A region whose frame waits on the stack of another greenlet.
+bool CallPath::is_elsewhere(const Scope& scope) const noexcept {
+  const bool region = scope.kind == ScopeKind::kRegion || scope.kind == ScopeKind::kPhase;
+  return region && python_ != nullptr && python_->elsewhere != nullptr && scope.anchor_code != 0 &&
+         python_->elsewhere(scope.anchor, scope.anchor_code);
+}
+
 bool CallPath::parked_in_walk(size_t end) const noexcept {
   if (parked_.empty()) return false;
   for (size_t i = 0; i < end; ++i) {
@@ -164,7 +171,7 @@ void CallPath::replace_scopes(bool anchored, size_t end, size_t settled) {
     Scope& scope = scopes_[i];
     const bool gone = off_chain(scope, end);
     // Operators too: torch's _RecordFunctionFast opens one that may outlive the frame or generator it was opened in.
-    if (gone && !scope.suspends) anchor_anew(scope, i == 0 ? nullptr : &scopes_[i - 1]);
+    if (gone && !scope.suspends && !is_elsewhere(scope)) anchor_anew(scope, i == 0 ? nullptr : &scopes_[i - 1]);
     const bool stays_off = off_chain(scope, end);
     if (stays_off) suspended = std::min(suspended, i);
     outlived += gone && !stays_off ? 1 : 0;

@@ -16,7 +16,7 @@ class QuietSubscriber : public Subscriber {
   void on_event(const leadline_event&, ThreadState&) noexcept override {}
   void on_memory(const leadline_memory_event&, ThreadState&) noexcept override {}
   void on_scopes_moved(ThreadState&) noexcept override {}
-  leadline_context context(ThreadState&) noexcept override { return 0; }
+  leadline_context context(ThreadState&, bool) noexcept override { return 0; }
   bool context_in_file(leadline_context, std::string_view) const noexcept override { return false; }
   void on_thread_exit(ThreadState&) noexcept override {}
 };

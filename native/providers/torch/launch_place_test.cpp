@@ -52,7 +52,7 @@ class Answering final : public testing::QuietSubscriber {
  public:
   Answering() { REQUIRE(Monitor::instance().subscribe(LEADLINE_DOMAIN_OPERATOR, this, &id_) == LEADLINE_OK); }
   ~Answering() override { Monitor::instance().unsubscribe(id_); }
-  leadline_context context(ThreadState&) noexcept override { return 5; }
+  leadline_context context(ThreadState&, bool) noexcept override { return 5; }
 
  private:
   leadline_subscription id_ = 0;

@@ -64,6 +64,7 @@ def analyze(
     notes = [
         *_about_steps(loop, ranks),
         *about_gains(made),
+        *(f"The rule {one.rule} failed: {one.error}." for one in failed),
         *(f"{file} has changed since the run: its lines are not shown." for file in sorted(case.sources.changed)),
     ]
     return Findings(

@@ -67,8 +67,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(str(error)) from error
     except (LookupError, StopIteration, ArithmeticError, TypeError, ValueError) as error:
         # each file is whole by itself; what they say of their ranks, processes and frames makes no sense together
-        what = printable(f"{type(error).__name__}: {error}", 100)
-        raise CommandError(f"The files cannot be merged: what they say contradicts itself ({what}).") from error
+        said = error.args[0] if error.args and isinstance(error.args[0], str) else ""
+        what = printable(f"{type(error).__name__}: {said}" if said else type(error).__name__, 100)
+        raise CommandError(
+            f"The files cannot be merged: what they say of their processes, threads or frames contradicts itself "
+            f"({what}); merge them one by one to find the odd one, and leave it out."
+        ) from error
     write_file(merged.profile, arguments.output, force=arguments.force)
     for sentences, what in ((merged.left_out, "left out"), (merged.passed_over, "passed over")):
         for sentence in sentences[:_MOST_SHOWN]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from leadline.analysis.analyze import quiet
-from leadline.analysis.findings import Finding, Findings
+from leadline.analysis.findings import Failed, Finding, Findings
 from leadline.profiles import Profile
 from leadline.report import phrases
 from leadline.report.build import build_report
@@ -45,6 +45,8 @@ def print_summary(path: str, stream: TextIO | None = None) -> None:
     report = replace(report, verdict=quietly(profile, found))
     shown = found.findings[:_FINDINGS] if found is not None and report.verdict is None else ()
     target.write(encodable(render_summary(report, width, colour, shown), target))
+    for broken in found.failed if found is not None else (Failed("(all of them)", "`leadline analyze` says why"),):
+        target.write(encodable(f"leadline: the rule {broken.rule} failed: {visible(broken.error)}\n", target))
     if results := tool_results(profile):
         text = tools_text(results, width, _TOOL_ROWS)
         target.write(encodable(text, target))
