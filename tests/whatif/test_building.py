@@ -291,7 +291,7 @@ def test_waiting_for_room_beside_another_stream_is_device_time(make: Make) -> No
         call("cudaLaunchKernel", 40, 4, 4), kernel("small", 746, 20, 4, stream=8),
     ]  # fmt: skip
     graph = make(events)
-    assert warned(graph, "started 0.70 ms late")
+    assert warned(graph, "started 700 µs late")
     assert graph.info.unexplained_ns == 0
     assert simulate(graph).start_ns[one(graph, "small")] == 746_000
     faster = graph.copy()
