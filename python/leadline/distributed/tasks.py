@@ -169,7 +169,5 @@ def _opened(file: str) -> Source:
     nodes, processes = profile.tables["nodes"], profile.tables["processes"]
     below_root = nodes["parent"][processes["node"].astype("i8")] == 0
     if not below_root.all():
-        raise ProfileFileError(
-            f"{file} cannot be folded: one of its processes stands below another node than the root."
-        )
+        raise ProfileFileError(f"{file} cannot be folded: one of its processes is not a child of the root.")
     return Source(profile, Path(file).name)

@@ -359,8 +359,8 @@ class TrainingProfiler:
             return True
         if number == last:
             self._say_once(
-                f"step {number} was told twice; with gradient accumulation, tell each step once, at its end, or set "
-                "accumulation."
+                f"step {number} was reported twice; with gradient accumulation report each step once, at its end, or "
+                "set accumulation."
             )
             return False
         self._say_once(f"steps go backwards, from {last} to {number}; they are counted under their numbers.")
