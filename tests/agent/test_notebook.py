@@ -12,6 +12,7 @@ from leadline.profiles.build import build
 def test_a_profile_shows_itself_without_markup_of_its_names() -> None:
     shown = build("python <script>x @ a.py:1\n  operator aten::mm | time=5000 call_time=5000")._repr_html_()
     assert "aten::mm" in shown
+    assert '<iframe sandbox="allow-scripts"' in shown and "srcdoc=" in shown
     assert "<script>" not in shown
 
 

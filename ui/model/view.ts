@@ -5,6 +5,7 @@
 import { baseName, foldedName, operatorName, PRUNED } from "./frames";
 import type { FrameRow, NodeRow, Profile } from "./profile";
 import { processName } from "./timeline";
+import { below, bare } from "./names";
 import { visible } from "./units";
 
 export interface ViewOptions {
@@ -29,6 +30,7 @@ export interface ViewNode {
   /** Sum of the children before each, for search by position; made with `children`. */
   before: Float64Array | null;
   text: string | null;
+  short: string | null;
 }
 
 export class TreeView {
@@ -140,6 +142,25 @@ export class TreeView {
     return (node.text ??= visible(this.madeLabel(node)));
   }
 
+  /** The label without what the boxes above say already: signatures, common namespaces, the module's own prefix. */
+  shortLabel(node: ViewNode): string {
+    return (node.short ??= visible(this.madeShort(node)));
+  }
+
+  private madeShort(node: ViewNode): string {
+    const label = this.madeLabel(node);
+    if (this.kind(node) !== "module" || this.options.inverted) return bare(label);
+    let above = node.parent;
+    while (above && this.kind(above) !== "module") above = above.parent;
+    return above ? below(label, this.madeLabel(above).split(" ", 1)[0]) : label;
+  }
+
+  /** The kind whose colour it has: backward is told from the other phases. */
+  shade(node: ViewNode): string {
+    const kind = this.kind(node);
+    return kind === "phase" && this.profile.frameText("name", this.frameOf(node)) === "backward" ? "backward" : kind;
+  }
+
   private madeLabel(node: ViewNode): string {
     if (!node.parent) return this.options.inverted ? "all (bottom-up)" : "all";
     const frame = this.frameOf(node);
@@ -177,7 +198,7 @@ export function frameLabel(profile: Profile, frame: FrameRow, name = profile.fra
 
 function made(parent: ViewNode | null, group: number, rows: NodeRow[], at: NodeRow[]): ViewNode {
   const depth = parent ? parent.depth + 1 : 0;
-  return { parent, depth, rows, at, value: 0, group, children: null, before: null, text: null };
+  return { parent, depth, rows, at, value: 0, group, children: null, before: null, text: null, short: null };
 }
 
 function put(

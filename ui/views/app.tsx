@@ -9,20 +9,23 @@ import { samePath } from "../model/same_path";
 import { Search } from "../model/search";
 import { shownFiles, summarize } from "../model/summary";
 import { duration, visible } from "../model/units";
+import { placeOf, sourceLink, sourceOf, went } from "./address";
 import { CapturePage } from "./capture";
 import { ChartsPage } from "./charts/page";
 import { useComparison } from "./comparison";
 import { DiffPage } from "./diff/page";
 import { FlamePage, type FlameHandle } from "./flame/page";
-import { firstState, fromLink, type FlameState } from "./flame/state";
+import { firstState, fromLink, toLink, type FlameState } from "./flame/state";
+import { emptyPages } from "./empty";
 import { Help, Logo } from "./help";
 import type { Host } from "./host";
+import { arrows, switchTheme } from "./keys";
 import { KernelsPage } from "./kernels/page";
 import type { Opened } from "./opened";
 import { StartPage } from "./start/page";
 import { SourcePage, type SourcePlace } from "./source/page";
 import { TimelinePage } from "./timeline/page";
-import { TABLE_NAMES, TablesPage, type TableName } from "./tables/page";
+import { TablesPage, type TableName } from "./tables/page";
 
 const PAGES = ["overview", "flame", "tables", "timeline", "time", "source", "kernels", "diff", "capture"];
 
@@ -161,8 +164,9 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
       : { ...firstState(profile), ...fromLink(placeOf(location.hash).parameters, profile) },
   );
   const [table, setTable] = useState<TableName>(() => kept?.table ?? placeOf(location.hash).table);
-  const [place, setPlace] = useState<SourcePlace>({ file: "", line: 0, asked: 0 });
+  const [place, setPlace] = useState<SourcePlace>(() => ({ ...sourceOf(placeOf(location.hash).parameters), asked: 0 }));
   const [help, setHelp] = useState(false);
+  const [zoomed, setZoomed] = useState<number | null>(flameState.row || null);
   const flame = useRef<FlameHandle | null>(null);
 
   useEffect(() => {
@@ -171,7 +175,11 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
 
   const show = (name: string) => {
     setPage(name);
-    if (placeOf(location.hash).page !== name) history.replaceState(null, "", `#${name}`);
+    if (placeOf(location.hash).page !== name) went(`#${name}`);
+  };
+  const chooseTable = (name: TableName) => {
+    setTable(name);
+    went(`#tables/${name}`);
   };
   const setFlameState = (change: Partial<FlameState>) => setFlame((old) => ({ ...old, ...change }));
   const opened: Opened = {
@@ -200,7 +208,8 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
       },
       source(file, line) {
         setPlace((old) => ({ file, line, asked: old.asked + 1 }));
-        show("source");
+        setPage("source");
+        went(sourceLink(file, line));
       },
     },
   };
@@ -218,10 +227,15 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
         handle={(made) => (flame.current = made)}
         zoomed={(row) => {
           if (kept) kept.zoomed = row;
+          setZoomed(row);
         }}
       />,
     ],
-    ["tables", "Tables", <TablesPage opened={opened} table={table} choose={setTable} shown={current === "tables"} />],
+    [
+      "tables",
+      "Tables",
+      <TablesPage opened={opened} table={table} choose={chooseTable} shown={current === "tables"} />,
+    ],
     ["timeline", "Timeline", <TimelinePage opened={opened} shown={current === "timeline"} />],
     ["time", "Over time", <ChartsPage opened={opened} shown={current === "time"} />],
     ["source", "Source", <SourcePage opened={opened} place={place} shown={current === "source"} />],
@@ -230,6 +244,7 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
     ["capture", "Trust", <CapturePage opened={opened} />],
   ];
   const names = pages.map(([name]) => name);
+  const empty = useMemo(() => emptyPages(profile, host.names.length), [profile]);
 
   useEffect(() => {
     // on a phone the tabs scroll sideways
@@ -240,11 +255,22 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
       const place = placeOf(location.hash);
       setPage(place.page);
       if (place.page === "tables") setTable(place.table);
-      if ([...place.parameters].length) setFlameState({ ...fromLink(place.parameters, profile), asked: Date.now() });
+      if (place.page === "source") setPlace((old) => ({ ...sourceOf(place.parameters), asked: old.asked + 1 }));
+      if (place.page !== "flame") return;
+      const asked = fromLink(place.parameters, profile);
+      setZoomed(asked.row || null);
+      setFlameState({ ...firstState(profile), ...asked, row: asked.row ?? 0, asked: Date.now() });
     };
     addEventListener("hashchange", follow);
     return () => removeEventListener("hashchange", follow);
   }, []);
+  useEffect(() => {
+    // the address says what is looked at: a zoom is a place that Back leaves, the rest is how it is looked at
+    if (current !== "flame" || placeOf(location.hash).page !== "flame") return;
+    const link = toLink(flameState, profile, flameState.inverted ? null : zoomed);
+    const before = placeOf(location.hash).parameters.get("path");
+    if (link !== location.hash) went(link, before === placeOf(link).parameters.get("path"));
+  }, [current, flameState, zoomed]);
   useEffect(() => {
     const press = (event: KeyboardEvent) => key(event);
     addEventListener("keydown", press);
@@ -309,6 +335,8 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
               id={`tab-${name}`}
               aria-controls={`page-${name}`}
               aria-selected={name === current}
+              class={empty[name] ? "faint" : ""}
+              title={empty[name]}
               tabIndex={name === current ? 0 : -1}
               onClick={() => show(name)}
             >
@@ -363,26 +391,4 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
       <Help open={help} close={() => setHelp(false)} />
     </>
   );
-}
-
-function arrows(event: KeyboardEvent, names: string[], current: string, show: (name: string) => void): void {
-  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-  if (!step) return;
-  const next = names[(names.indexOf(current) + step + names.length) % names.length];
-  show(next);
-  document.getElementById(`tab-${next}`)?.focus();
-}
-
-/** `#flame?metric=time&row=12`, `#tables/kernels`. */
-function placeOf(hash: string): { page: string; table: TableName; parameters: URLSearchParams } {
-  const [path, query] = hash.slice(1).split("?", 2);
-  const [page, part] = path.split("/", 2);
-  const table = TABLE_NAMES.find((name) => name === part) ?? "operators";
-  return { page: page || "overview", table, parameters: new URLSearchParams(query ?? "") };
-}
-
-function switchTheme(): void {
-  const dark = getComputedStyle(document.documentElement).getPropertyValue("--theme").trim() === "dark";
-  document.documentElement.dataset.theme = dark ? "light" : "dark";
-  dispatchEvent(new Event("themechange"));
 }

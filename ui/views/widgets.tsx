@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Profile } from "../model/profile";
+import { programOf } from "../model/summary";
 import { processName } from "../model/timeline";
 import { visible } from "../model/units";
 
@@ -32,7 +33,9 @@ export function NoWindow({ profile, so }: { profile: Profile; so: string }) {
         <>A folded job holds no trace window, {so}. Open the file of one of its ranks to see one.</>
       ) : (
         <>
-          This profile holds no trace window, {so}. Record one with <code>leadline run --trace steps=3 …</code>
+          This profile holds no trace window, {so}. Record one with{" "}
+          <code>{visible(`leadline run --trace steps=3 ${programOf(profile)}`)}</code>{" "}
+          <CopyButton text={`leadline run --trace steps=3 ${programOf(profile)}`} label="command" />
         </>
       )}
     </Nothing>
@@ -94,6 +97,8 @@ export function ProcessChoice({
 export function CopyButton(props: { text: string | (() => string); label: string; shown?: string }) {
   const { text, label, shown = "copy" } = props;
   const [said, say] = useState(shown);
+  // what is read aloud holds what is seen
+  const name = `copy ${label}`.includes(shown.toLowerCase()) ? `Copy ${label}` : undefined;
   const copy = async (event: MouseEvent) => {
     event.stopPropagation();
     say((await copyText(typeof text === "string" ? text : text())) ? "copied" : "select it");
@@ -104,7 +109,7 @@ export function CopyButton(props: { text: string | (() => string); label: string
       type="button"
       class="copy-button"
       title={`Copy ${label}`}
-      aria-label={props.shown ? undefined : `Copy ${label}`}
+      aria-label={name}
       onClick={copy}
     >
       {said}

@@ -10,7 +10,7 @@ from leadline.cli.files import add_source_root
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source_root(parser)
-    parser.epilog = "Tools: summary, findings, query, diff, source, whatif. See docs/agents.md."
+    parser.epilog = "Tools: why (ask it first), summary, findings, query, diff, source, whatif. See docs/agents.md."
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -102,6 +102,7 @@ GROUPS: dict[str, tuple[Subcommand, ...]] = {
     ),
     "Tools": (
         Subcommand("mcp", "leadline.cli.mcp", "answer a coding agent over the Model Context Protocol"),
+        Subcommand("skill", "leadline.cli.skill", "print a guide of one page for a coding agent"),
         Subcommand(
             "tool",
             "leadline.cli.tools",

@@ -135,13 +135,13 @@ export class FlameGraph extends Drawing {
       ? colours.of("found")
       : this.colouring
         ? this.colouring(node, colours)
-        : colours.of(`kind-${this.view.kind(node)}`);
+        : colours.of(`kind-${this.view.shade(node)}`);
     const alpha = dim ? 0.32 : this.view.library(node) ? 0.62 : 1;
     this.rects.add(box.x, y, Math.max(box.width - gap, 0.5), ROW - 1, withAlpha(colour, alpha));
     if (box.width > TEXT_FROM) {
       context.globalAlpha = dim ? 0.75 : 1;
       context.fillStyle = dim && !above ? colours.muted : colours.ink;
-      context.fillText(fitted(context, this.view.label(node), box.width - 9), box.x + 4, y + ROW / 2);
+      context.fillText(fitted(context, this.view.shortLabel(node), box.width - 9), box.x + 4, y + ROW / 2);
       context.globalAlpha = 1;
     }
     if (this.badge?.(node) && box.width > 6) {
@@ -169,7 +169,7 @@ export class FlameGraph extends Drawing {
     context.clearRect(0, 0, width, height);
     for (const box of whole.boxes) {
       if (box.row * row > height) continue;
-      const colour = colours.of(`kind-${this.view.kind(box.node)}`);
+      const colour = colours.of(`kind-${this.view.shade(box.node)}`);
       context.fillStyle = `rgb(${colour & 255},${(colour >>> 8) & 255},${(colour >>> 16) & 255})`;
       context.fillRect(box.x, box.row * row, box.width, row);
     }

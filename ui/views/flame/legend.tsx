@@ -5,11 +5,33 @@ import { inUnit, metricName, number, share, visible } from "../../model/units";
 import type { TreeView, ViewNode } from "../../model/view";
 import type { Opened } from "../opened";
 import { DiffLegend, Dot } from "../widgets";
+import type { ColourName } from "./colouring";
 
 /** `changes`: boxes are coloured by what a change did; `others`: by how much more the rank has than so many others. */
-export function Beside(props: { opened: Opened; view: TreeView; changes: boolean; others: number }) {
-  const { opened, view, changes, others } = props;
+export function Beside(props: {
+  opened: Opened;
+  view: TreeView;
+  changes: boolean;
+  others: number;
+  colour: ColourName;
+}) {
+  const { opened, view, changes, others, colour } = props;
   if (others) return <RankLegend others={others} />;
+  if (colour === "heat")
+    return (
+      <div class="legend">
+        <span>
+          <span class="scale" />
+          {`own ${metricName(view.options.metric)}: none to the most of any frame (by its square root)`}
+        </span>
+      </div>
+    );
+  if (colour === "module")
+    return (
+      <div class="legend">
+        <span>one colour for all that runs below one module; grey is outside of modules</span>
+      </div>
+    );
   return changes ? <ChangeLegend opened={opened} view={view} /> : <Legend opened={opened} />;
 }
 
@@ -18,10 +40,14 @@ function Legend({ opened }: { opened: Opened }) {
   const kinds = useMemo(() => {
     const used = new Set<number>();
     for (const frame of profile.frame) used.add(profile.tables.frames.kind[frame]);
-    return [...used]
+    const backward = profile.tables.frames.kind.some(
+      (_, frame) => profile.kindOfFrame(frame) === "phase" && profile.frameText("name", frame) === "backward",
+    );
+    const shown = [...used]
       .sort((a, b) => a - b)
       .map((kind) => profile.kindOfFrame(profile.tables.frames.kind.indexOf(kind)))
-      .filter((kind) => !["root", "process", "thread", "pruned"].includes(kind));
+      .filter((kind) => !["root", "process", "thread", "pruned"].includes(kind)) as string[];
+    return backward ? [...shown, "backward"] : shown;
   }, [profile]);
   return (
     <div class="legend">
@@ -31,6 +57,11 @@ function Legend({ opened }: { opened: Opened }) {
           {kind}
         </span>
       ))}
+      {opened.findings?.findings.length ? (
+        <span>
+          <span class="dot finding-dot" />a finding is about this frame
+        </span>
+      ) : null}
     </div>
   );
 }

@@ -15,7 +15,7 @@ import { Details } from "./details";
 import { FlameGraph } from "./graph";
 import { Beside, Tip } from "./legend";
 import { Sandwich } from "./sandwich";
-import type { FlameState } from "./state";
+import { toLink, type FlameState } from "./state";
 
 interface Props {
   opened: Opened;
@@ -81,7 +81,12 @@ export function FlamePage({ opened: job, state, set, shown, handle, zoomed: tell
     setZoomed(view.root);
     asked.current = { row: null };
   }, [view]);
-  useEffect(() => tell?.(zoomed.parent && !options.inverted ? zoomed.at[0] : null), [zoomed]);
+  const told = useRef(false);
+  useEffect(() => {
+    // at first all is shown, until the row is zoomed to that a link asks for
+    if (told.current || !state.row) tell?.(zoomed.parent && !options.inverted ? zoomed.at[0] : null);
+    told.current = true;
+  }, [zoomed]);
   useEffect(() => {
     if (state.row === null || asked.current.row === state.row || options.inverted) return;
     asked.current.row = state.row;
@@ -282,6 +287,7 @@ export function FlamePage({ opened: job, state, set, shown, handle, zoomed: tell
             opened={opened}
             view={view}
             changes={colour === "diff"}
+            colour={colour}
             others={colour === "ranks" ? ranksMeasured(job.profile) - 1 : 0}
           />
           {tip ? <Tip opened={opened} view={view} tip={tip} /> : null}
@@ -308,14 +314,8 @@ export function FlamePage({ opened: job, state, set, shown, handle, zoomed: tell
   );
 
   function link(node: ViewNode | null, zoomedTo: ViewNode): string {
-    const parameters = new URLSearchParams();
     const wanted = node ?? (zoomedTo.parent ? zoomedTo : null);
-    for (const [name, value] of Object.entries(state)) {
-      if (name === "asked" || name === "row" || value === "" || value === null) continue;
-      parameters.set(name, typeof value === "boolean" ? (value ? "1" : "0") : String(value));
-    }
-    if (wanted && !state.inverted) parameters.set("row", String(wanted.at[0]));
-    return `${location.href.split("#")[0]}#flame?${parameters}`;
+    return location.href.split("#")[0] + toLink(state, job.profile, wanted && !state.inverted ? wanted.at[0] : null);
   }
 }
 

@@ -2,6 +2,7 @@
 
 import { ranksAlone } from "../../model/alone";
 import type { Profile } from "../../model/profile";
+import { pathText, rowOfPath } from "../../model/same_path";
 import { COLOURINGS, type ColourName } from "./colouring";
 
 export interface FlameState {
@@ -37,6 +38,19 @@ export function firstState(profile: Profile): FlameState {
   };
 }
 
+/** What a link has to say, beside what is shown at first: the row by its path, which other files of the program have too. */
+export function toLink(state: FlameState, profile: Profile, row: number | null): string {
+  const first = firstState(profile);
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(state)) {
+    if (name === "asked" || name === "row" || value === first[name as keyof FlameState]) continue;
+    parameters.set(name, typeof value === "boolean" ? (value ? "1" : "0") : String(value));
+  }
+  if (row) parameters.set("path", pathText(profile, row));
+  const text = parameters.toString();
+  return text ? `#flame?${text}` : "#flame";
+}
+
 /** What a link asks for; anything it says that makes no sense is left out. */
 export function fromLink(parameters: URLSearchParams, profile: Profile): Partial<FlameState> {
   const asked: Partial<FlameState> = {};
@@ -50,7 +64,10 @@ export function fromLink(parameters: URLSearchParams, profile: Profile): Partial
   if (search) asked.search = search;
   const rank = Number(parameters.get("rank") ?? NaN);
   if (ranksAlone(profile).includes(rank)) asked.rank = rank;
-  const row = Number(parameters.get("row") ?? NaN);
+  const path = parameters.get("path");
+  const atPath = path ? rowOfPath(profile, path) : null;
+  if (atPath !== null) asked.row = atPath;
+  const row = Number(parameters.get("row") ?? NaN); // as links of before say it
   if (Number.isInteger(row) && row >= 0 && row < profile.size) asked.row = row;
   return asked;
 }

@@ -26,12 +26,13 @@ function Shown({ opened, place }: { opened: Opened; place: SourcePlace }) {
   const { profile, host } = opened;
   const files = useMemo(() => heatOfFiles(profile), [profile]);
   const [file, setFile] = useState(place.file || files[0]?.file || "");
-  const [line, setLine] = useState(place.line);
+  const hottest = (name: string) => hottestLine(files.find((one) => one.file === name));
+  const [line, setLine] = useState(place.line || hottest(place.file || files[0]?.file || ""));
   const [text, setText] = useState<{ file: string; text: string | null; said: string } | null>(null);
   useEffect(() => {
     if (!place.file) return;
     setFile(place.file);
-    setLine(place.line);
+    setLine(place.line || hottest(place.file));
   }, [place.asked]);
   useEffect(() => {
     let current = true;
@@ -48,7 +49,7 @@ function Shown({ opened, place }: { opened: Opened; place: SourcePlace }) {
     return (
       <>
         <h2>Source</h2>
-        <Nothing>No measurement of this profile stands below a Python line.</Nothing>
+        <NoLines opened={opened} />
       </>
     );
   const heat = files.find((one) => one.file === file);
@@ -61,7 +62,7 @@ function Shown({ opened, place }: { opened: Opened; place: SourcePlace }) {
           value={file}
           onChange={(event) => {
             setFile(event.currentTarget.value);
-            setLine(0);
+            setLine(hottest(event.currentTarget.value));
           }}
         >
           {(heat ? files : [{ file, time_ns: 0, gpu_time_ns: 0 }, ...files]).slice(0, 500).map((one) => (
@@ -89,6 +90,31 @@ function Shown({ opened, place }: { opened: Opened; place: SourcePlace }) {
         <OnLine opened={opened} file={file} line={line} />
       </div>
     </>
+  );
+}
+
+function hottestLine(heat: FileHeat | undefined): number {
+  let [line, most] = [0, 0];
+  for (const [number, row] of heat?.lines ?? []) {
+    const value = row.gpu_time_ns || row.time_ns || row.peak_bytes;
+    if (value > most) [line, most] = [number, value];
+  }
+  return line;
+}
+
+/** Why there are no lines, and how to have them. */
+function NoLines({ opened }: { opened: Opened }) {
+  const imported = "import" in opened.profile.meta.available;
+  const command = imported
+    ? "torch.profiler.profile(with_stack=True, …)"
+    : `leadline run ${opened.report.meta.program}`;
+  return (
+    <Nothing>
+      {imported
+        ? "The trace this was made from holds no Python stacks. Record it with "
+        : "No measurement of this profile stands below a Python line. Record the program with "}
+      <code>{visible(command)}</code> <CopyButton text={command} label="command" />
+    </Nothing>
   );
 }
 
@@ -128,6 +154,7 @@ function Table({ rows, heat, selected, select }: LinesProps & { rows: [number, s
   if (some((row) => row.peak_bytes)) columns.push(["at the peak", (row) => row.peak_bytes, size]);
   const main = columns[0]?.[1] ?? (() => 0);
   const most = Math.max(1, ...all.map(main));
+  const sum = all.reduce((total, row) => total + main(row), 0);
   return (
     <table class="source-lines">
       <thead>
@@ -135,6 +162,14 @@ function Table({ rows, heat, selected, select }: LinesProps & { rows: [number, s
           {columns.map(([title]) => (
             <th scope="col">{title}</th>
           ))}
+          {columns.length ? (
+            <th
+              scope="col"
+              title={`of the ${columns[0][0]} of this file; the bar is linear, the longest is the hottest line`}
+            >
+              share
+            </th>
+          ) : null}
           <th scope="col">line</th>
           <th scope="col" class="text">
             code
@@ -150,11 +185,12 @@ function Table({ rows, heat, selected, select }: LinesProps & { rows: [number, s
               class={`${number === selected ? "selected" : ""} ${row ? "hot" : ""}`}
               ref={number === selected ? marked : undefined}
               onClick={row ? () => select(number) : undefined}
-              style={part > 0 ? { "--heat": `${Math.max(6, 100 * Math.sqrt(part))}%` } : undefined}
+              style={part > 0 ? { "--heat": `${100 * part}%` } : undefined}
             >
               {columns.map(([, value, show]) => (
                 <td class="cost">{row && value(row) ? show(value(row)) : ""}</td>
               ))}
+              {columns.length ? <td class="cost share-bar">{row && main(row) ? share(main(row), sum) : ""}</td> : null}
               <td class="line-number">
                 {row ? (
                   <button type="button" aria-label={`What ran on line ${number}`} onClick={() => select(number)}>
@@ -218,8 +254,9 @@ function OnLine({ opened, file, line }: { opened: Opened; file: string; line: nu
                     {visible(row.name)} <span class="quiet">{visible(row.phase)}</span>
                   </span>
                   <span class="number">
-                    {row.calls ? `${number(row.calls)} × ` : ""}
-                    {duration(gpu ? row.gpu_time_ns : row.time_ns)}, {share(gpu ? row.gpu_time_ns : row.time_ns, total)}
+                    {duration(gpu ? row.gpu_time_ns : row.time_ns)}
+                    {row.calls ? ` in ${number(row.calls)} calls` : ""},{" "}
+                    {share(gpu ? row.gpu_time_ns : row.time_ns, total)}
                   </span>
                 </button>
               ))}

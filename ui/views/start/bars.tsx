@@ -9,7 +9,7 @@ import { Card, cssWidth } from "../widgets";
 /** The kind whose colour a part has. */
 const COLOURS: Record<string, string> = {
   forward: "module",
-  backward: "phase",
+  backward: "backward",
   optimizer: "api",
   "data loading": "region",
   data: "region",

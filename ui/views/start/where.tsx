@@ -67,7 +67,7 @@ function Lines({ opened, start }: { opened: Opened; start: Start }) {
                   <Bar
                     parts={[
                       [line.forward_ns / most, "module"],
-                      [line.backward_ns / most, "phase striped"],
+                      [line.backward_ns / most, "backward striped"],
                       [line.other_ns / most, line.phase === "data loading" ? "region hatched" : "api"],
                     ]}
                   />

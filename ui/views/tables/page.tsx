@@ -1,11 +1,13 @@
 // The tables: operators, kernels, modules, lines, memory, collectives, ranks.
 
 import { useMemo, useRef, useState } from "preact/hooks";
+import { bare, cut } from "../../model/names";
 import type { KernelRow, ModuleRow, OperatorRow } from "../../model/report";
 import { foldedModules, modules } from "../../model/tables/modules";
 import { operators } from "../../model/tables/operators";
 import { kernels, lines, ranks, type LineRow, type RankRow } from "../../model/tables/others";
 import { duration, number, share, size, visible } from "../../model/units";
+import { emptyTables } from "../empty";
 import type { Opened } from "../opened";
 import { Bar, Toggle } from "../widgets";
 import { MemoryTable } from "./memory";
@@ -33,6 +35,7 @@ interface Props {
 
 export function TablesPage({ opened, table, choose, shown }: Props) {
   const seen = useRef(false);
+  const empty = useMemo(() => emptyTables(opened.profile), [opened.profile]);
   if (shown) seen.current = true;
   if (!seen.current) return null; // nothing is added up before somebody looks
   const Shown = VIEWS[table];
@@ -40,7 +43,14 @@ export function TablesPage({ opened, table, choose, shown }: Props) {
     <>
       <nav class="subtabs" aria-label="Tables">
         {TABLE_NAMES.map((name) => (
-          <button type="button" id={`table-${name}`} aria-pressed={name === table} onClick={() => choose(name)}>
+          <button
+            type="button"
+            id={`table-${name}`}
+            class={empty[name] ? "faint" : ""}
+            title={empty[name]}
+            aria-pressed={name === table}
+            onClick={() => choose(name)}
+          >
             {name[0].toUpperCase() + name.slice(1)}
           </button>
         ))}
@@ -52,7 +62,32 @@ export function TablesPage({ opened, table, choose, shown }: Props) {
   );
 }
 
-const code = (text: string) => <code>{visible(text) || "(unnamed)"}</code>;
+const MOST_NAME = 64;
+
+/** A name in one line; the whole one stands in its tooltip. */
+const code = (text: string) => <code title={visible(text)}>{visible(cut(bare(text), MOST_NAME)) || "(unnamed)"}</code>;
+
+/** The share that a table is ordered by, as a figure and a bar from zero. */
+function shared<Row>(
+  title: string,
+  value: (row: Row) => number,
+  rows: Row[],
+  total: number,
+  kind: (row: Row) => string,
+) {
+  const most = Math.max(...rows.map(value), 1);
+  const column: Column<Row> = {
+    title,
+    value: (row) => value(row) / (total || 1),
+    cell: (row) => (
+      <span class="with-bar">
+        {share(value(row), total)}
+        <Bar parts={[[value(row) / most, kind(row)]]} />
+      </span>
+    ),
+  };
+  return column;
+}
 
 function time<Row>(title: string, value: (row: Row) => number, help?: string): Column<Row> {
   return { title, value, cell: (row) => duration(value(row)), help };
@@ -66,34 +101,49 @@ function Operators({ opened }: { opened: Opened }) {
   const { report, profile } = opened;
   const rows = useMemo(() => (report.focus ? report.operators : operators(profile)), [profile]);
   const total = report.totals.time?.sum ?? 0;
-  const most = Math.max(...rows.map((row) => row.time_ns.self), 1);
+  const onDevice = report.path_metric === "gpu_time" && rows.some((row) => row.gpu_time_ns);
   const columns: Column<OperatorRow>[] = [
     { title: "Operator", value: (row) => row.name, text: true, cell: (row) => code(row.name) },
     { title: "Calls", value: (row) => row.count, cell: (row) => number(row.count) },
+    ...(onDevice
+      ? [
+          time<OperatorRow>("GPU", (row) => row.gpu_time_ns),
+          shared(
+            "Share of GPU",
+            (row) => row.gpu_time_ns,
+            rows,
+            report.totals.gpu_time?.sum ?? 0,
+            () => "kernel",
+          ),
+        ]
+      : []),
     time("Self", (row) => row.time_ns.self, "Wall time less what nested operators took"),
-    {
-      title: "",
-      value: (row) => row.time_ns.self,
-      cell: (row) => <Bar parts={[[row.time_ns.self / most, "operator", share(row.time_ns.self, total)]]} />,
-      picture: true,
-    },
-    { title: "Share", value: (row) => row.time_ns.self / (total || 1), cell: (row) => share(row.time_ns.self, total) },
+    ...(onDevice
+      ? []
+      : [
+          shared<OperatorRow>(
+            "Share",
+            (row) => row.time_ns.self,
+            rows,
+            total,
+            () => "operator",
+          ),
+        ]),
     time("Total", (row) => row.time_ns.sum, "Wall time with nested operators"),
     time("Mean", (row) => row.time_ns.mean),
     time("Min", (row) => row.time_ns.min),
     time("Max", (row) => row.time_ns.max),
     time("Std", (row) => row.time_ns.std, "Standard deviation of one call"),
   ];
-  if (rows.some((row) => row.gpu_time_ns)) columns.push(time("GPU", (row) => row.gpu_time_ns));
+  if (!onDevice && rows.some((row) => row.gpu_time_ns)) columns.push(time("GPU", (row) => row.gpu_time_ns));
   if (rows.some((row) => row.alloc_bytes)) columns.push(bytes("Allocated", (row) => row.alloc_bytes));
-  const gpu = report.path_metric === "gpu_time" ? columns.findIndex((column) => column.title === "GPU") : -1;
   return (
     <SortTable
       title="Operators"
       what="operators"
       columns={columns}
       rows={rows}
-      sort={gpu >= 0 ? gpu : 2}
+      sort={2}
       note={focusNote(opened, rows.length)}
       empty="No operator was measured."
       rowTitle="Find it in the flame graph"
@@ -109,23 +159,18 @@ function focusNote(opened: Opened, shown: number): string {
 }
 
 function kernelColumns(rows: KernelRow[], total: number): Column<KernelRow>[] {
-  const most = Math.max(...rows.map((row) => row.gpu_time_ns.sum), 1);
   return [
     { title: "Name", value: (row) => row.name, text: true, cell: (row) => code(row.name) },
     { title: "Kind", value: (row) => row.kind, text: true },
     { title: "Times", value: (row) => row.count, cell: (row) => number(row.count) },
     time("Total", (row) => row.gpu_time_ns.sum),
-    {
-      title: "",
-      value: (row) => row.gpu_time_ns.sum,
-      cell: (row) => <Bar parts={[[row.gpu_time_ns.sum / most, row.kind]]} />,
-      picture: true,
-    },
-    {
-      title: "Share",
-      value: (row) => row.gpu_time_ns.sum / (total || 1),
-      cell: (row) => share(row.gpu_time_ns.sum, total),
-    },
+    shared(
+      "Share",
+      (row) => row.gpu_time_ns.sum,
+      rows,
+      total,
+      (row) => row.kind,
+    ),
     time("Mean", (row) => row.gpu_time_ns.mean),
     time("Min", (row) => row.gpu_time_ns.min),
     time("Max", (row) => row.gpu_time_ns.max),

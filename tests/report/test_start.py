@@ -1,0 +1,95 @@
+"""The start page as data: bars that add up, lines with forward and backward, what would help, ranks side by side."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from leadline.names.kernels import kernel_words
+from leadline.profiles.build import build
+from leadline.report import ReportOptions, build_report
+from leadline.report.rank_bars import rank_bars
+from leadline.report.step_svg import step_svg
+
+STEPS = """
+process train.py | pid=1 start_ns=0 end_ns=3000000000
+  thread MainThread | tid=1 wall_ns=3000000000 operator_ns=2000000000 data_ns=0 cpu_ns=3000000000
+    python main @ /home/ada/train.py:10
+      phase forward | time=1000/20 call_time=100001000/20
+        operator aten::linear | time=600000000/20 call_time=600000000/20
+          phase backward
+            operator AddmmBackward0 | time=900000000/20 call_time=900000000/20
+    python main @ /home/ada/train.py:12
+      phase optimizer | time=1000/20 call_time=500001000/20
+        operator Optimizer.step#SGD.step | time=500000000/20 call_time=500000000/20
+"""
+
+
+@pytest.fixture(scope="module")
+def report():
+    return build_report(build(STEPS), ReportOptions(verdict=True), "run.leadline")
+
+
+def test_every_bar_adds_up_to_the_step(report):
+    assert report.start is not None and len(report.start.bars) >= 2
+    for bar in report.start.bars:
+        assert sum(part.ns for part in bar.parts) == report.start.wall_ns, bar.name
+        assert sum(part.share for part in bar.parts) == pytest.approx(1, abs=0.001)
+
+
+def test_phases_of_a_step_are_those_that_were_measured(report):
+    phases = {part.key: part.ns for part in report.start.bars[0].parts}
+    assert phases["forward"] == pytest.approx(30e6, rel=0.1)
+    assert phases["backward"] == pytest.approx(45e6, rel=0.1)
+    assert phases["optimizer"] == pytest.approx(25e6, rel=0.1)
+
+
+def test_a_line_has_its_backward_pass_apart(report):
+    first = report.start.where[0]
+    assert (first.place.short, first.place.line) == ("train.py", 10)
+    assert first.backward_ns == pytest.approx(1.5 * first.forward_ns, rel=0.05)
+    assert report.start.where[1].phase == "optimizer" and report.start.where[1].other_ns > 0
+
+
+def test_the_picture_of_a_step_is_as_wide_as_its_parts(report):
+    picture = step_svg(report.start)
+    widths = [
+        float(one) for one in re.findall(r'<g><title>.*?</title><rect x="[\d.]+" y="20" width="([\d.]+)"', picture)
+    ]
+    assert sum(widths) == pytest.approx(750, abs=1)
+    assert "<script" not in picture
+
+
+def test_a_rank_that_waits_least_is_the_late_one():
+    text = "".join(
+        f"""
+process train.py {rank} | pid={rank + 1} rank={rank}
+  thread MainThread | tid={rank + 1} wall_ns=2000000000 operator_ns=2000000000 data_ns=0 cpu_ns=2000000000
+    python main @ /home/ada/train.py:10
+      phase optimizer | time=1000/20 call_time=1000/20
+        operator aten::mm | time={work * 1000000}/20 call_time={work * 1000000}/20
+        operator c10d::allreduce_ | time={(2000 - work) * 1000000}/20 call_time={(2000 - work) * 1000000}/20
+"""
+        for rank, work in enumerate((1000, 1000, 1800, 1000))
+    )
+    bars = rank_bars(build(text))
+    assert [one.rank for one in bars] == [0, 1, 2, 3]
+    assert [one.rank for one in bars if one.late] == [2]
+    assert bars[2].work_ns == pytest.approx(90e6, rel=0.05) and bars[0].wait_ns == pytest.approx(50e6, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_128x64_16x6_tn_align4>(P)", "matrix product, tf32, 128x64, CUTLASS"),
+        ("ampere_sgemm_128x64_nn", "matrix product, fp32, 128x64, cuBLAS"),
+        ("Cijk_Ailk_Bjlk_BBS_BH_MT32x32x64_MI16x16x16x1_SN", "matrix product, bf16, 32x32x64, Tensile"),
+        ("triton_poi_fused_add_mul_3", "fused: add mul, Inductor"),
+        ("ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*)", "all-reduce, fp32, NCCL"),
+        ("Memcpy HtoD (Pageable -> Device)", "Memcpy HtoD (Pageable -> Device)"),
+        ("my_own_kernel", "my_own_kernel"),
+    ],
+)  # fmt: skip
+def test_kernels_are_told_in_words(name, words):
+    assert kernel_words(name) == words
