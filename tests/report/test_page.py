@@ -180,8 +180,8 @@ def test_metric_and_theme(seen):
 
 def test_operators_sort_filter_and_lead_to_the_flame_graph(seen):
     names = seen["operators"]["names"]
-    assert names[0] == "addmm"
-    assert seen["operators"]["first"].split("\t")[:2] == ["addmm", "4"]
+    assert names[0] == "aten::addmm"
+    assert seen["operators"]["first"].split("\t")[:2] == ["aten::addmm", "4"]
     assert seen["byCalls"][0] == "aten::add_"
     assert seen["byName"] == sorted(names, key=str.lower)
     assert seen["filtered"] == ["aten::linear"]

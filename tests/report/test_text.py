@@ -24,6 +24,13 @@ Leadline  train.py --steps 2
 2026-11-21T05:20:00Z · 12.0 ms · Python 3.11.7 · torch 2.13.0 · atlas, Linux x86_64, 8 CPUs
 asked: memory
 
+Phases  shares of 5.00 ms in all
+  phase            time  share  operators  allocated
+  forward       2.60 ms   52 %          8   8.00 KiB
+  backward      1.60 ms   32 %          6   8.00 KiB
+  optimizer      500 µs   10 %          8        0 B
+  data loading   300 µs  6.0 %          3        0 B
+
 Time  shares of each thread's wall time from its first event on; ~ marks an estimate
   thread          wall  operators  Python  data loading   idle
   main thread  10.0 ms       60 %   ~20 %          10 %  ~10 %  ooooooooooooooPPPPPddd..
@@ -56,13 +63,6 @@ Modules  with their submodules; backward counted where its forward ran
   module     class    total  forward  backward     self
   model      GPT    4.20 ms  2.60 ms   1.60 ms     0 ns
   model.h.*  Block  4.20 ms  2.60 ms   1.60 ms  4.20 ms
-
-Phases  shares of 5.00 ms in all
-  phase            time  share  operators  allocated
-  forward       2.60 ms   52 %          8   8.00 KiB
-  backward      1.60 ms   32 %          6   8.00 KiB
-  optimizer      500 µs   10 %          8        0 B
-  data loading   300 µs  6.0 %          3        0 B
 
 Tensor memory  16.0 KiB in 6 allocations, 0 B freed
   peak 8.00 KiB on CPU; alive at that moment:
@@ -141,7 +141,7 @@ def test_a_device_has_a_section_of_its_own_and_orders_the_paths():
     assert "Hottest call paths by GPU time" in text
     assert "Devices  threads waited 700 ns for devices\n" in text
     assert "  GPU 0 (device 0)        3  6.00 µs  2.00 µs  4.00 KiB   n/a   n/a                   n/a\n" in text
-    assert "  sgemm<float>  kernel      3  6.00 µs   75 %  2.00 µs  0 ns\n" in text
+    assert "  sgemm  kernel      3  6.00 µs   75 %  2.00 µs  0 ns\n" in text
     assert "  aten::mm         1  900 ns  900 ns  900 ns  0 ns  6.00 µs" in text
 
 

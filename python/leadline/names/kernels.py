@@ -70,7 +70,7 @@ def kernel_words(name: str) -> str:
         if not does:
             return bare(name)
         return ", ".join(filter(None, (f"element-wise {does}", _type(name))))
-    if not library and kind not in ("matrix product", "convolution", "attention"):
+    if not library:  # somebody's own: its name tells more than its class
         return bare(name)
     return ", ".join(filter(None, (what, _type(name), _tile(name), library)))
 

@@ -56,6 +56,7 @@ def render_text(report: Report, width: int = _PLAIN_WIDTH, colour: bool = False)
     _verdict(console, report)
     render_ranks(console, report.ranks)
     _steps(console, report)
+    text_tables.phases(console, report)
     _time(console, report)
     _waits(console, report)
     text_tables.waiting(console, report)
@@ -68,7 +69,6 @@ def render_text(report: Report, width: int = _PLAIN_WIDTH, colour: bool = False)
     text_tables.scratch(console, report)
     text_tables.operators(console, report)
     text_tables.modules(console, report)
-    text_tables.phases(console, report)
     text_tables.memory(console, report)
     text_tables.programs(console, report)
     _findings(console, report)
@@ -188,9 +188,13 @@ def _paths(console: Console, report: Report) -> None:
 
 def _path(console: Console, rank: int, path: HotPath, part: str, value: str) -> None:
     head = Text(f"{rank:>4}  {part:>6}  {value:>9}  ")
-    head.append(phrases.place_text(path.place), style="bold cyan")
     calls, callers = phrases.calls_text(path), phrases.callers_text(path)
     below = phrases.below_text(path, width=console.width - len(_INDENT))
+    if path.place is None and below:  # the best name there is stands where a line would
+        head.append(below, style="bold cyan")
+        below = ""
+    else:
+        head.append(phrases.place_text(path.place), style="bold cyan")
     if calls:
         head.append(f"  {calls}", style="bright_black")
     lines = [head]

@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from leadline.names.kernels import kernel_words
 from leadline.report import hardware_words, phrases
 from leadline.report.model import Report
 from leadline.report.source import visible
@@ -80,7 +81,7 @@ def devices(console: Console, report: Report) -> None:
         title(console, "On the device")
         rows = [
             [
-                phrases.name_text(k.name),
+                phrases.name_text(kernel_words(k.name)),
                 k.kind,
                 number(k.count),
                 duration(k.gpu_time.sum),

@@ -3,7 +3,7 @@
 import { intervalText, type Comparison, type Figure, type PathChange } from "../../model/comparison";
 import { inUnit, number, share, visible } from "../../model/units";
 import { SortTable, type Column } from "../tables/table";
-import { Card } from "../widgets";
+import { Card, cssWidth } from "../widgets";
 import { change } from "./change";
 
 export function Judged({ found }: { found: Comparison }) {
@@ -20,6 +20,7 @@ export function Judged({ found }: { found: Comparison }) {
     if (a || b) rows.push([name, inUnit(a, unit), inUnit(b, unit), change(a, b), "", ""]);
   return (
     <>
+      <Headline step={found.step} />
       {found.differences.length ? (
         <div class="banner hindrances">
           <b>Not the same conditions.</b>
@@ -52,6 +53,41 @@ export function Judged({ found }: { found: Comparison }) {
       </Card>
       <Changes found={found} />
     </>
+  );
+}
+
+/** The answer in one sentence, and both steps as bars from zero. */
+function Headline({ step }: { step: Figure }) {
+  if (!step.a || !step.b) return null;
+  const most = Math.max(step.a, step.b);
+  const interval = intervalText(step);
+  const sure = step.verdict && step.verdict !== "noise" ? `, ${step.verdict}` : "";
+  return (
+    <section class="card verdict headline">
+      <div class="step-figure">
+        <div class="huge">{change(step.a, step.b)}</div>
+        <div class="quiet">a step</div>
+      </div>
+      <div class="grow">
+        <h2 class="sentence">
+          A step takes {inUnit(step.b, "ns")} instead of {inUnit(step.a, "ns")}
+          {visible(sure)}
+          {interval ? <span class="quiet"> ({interval})</span> : null}
+        </h2>
+        <div class="step-bars">
+          {[["before", step.a] as const, ["after", step.b] as const].map(([name, ns]) => (
+            <>
+              <div class="bar-name">{name}</div>
+              <div class="step-bar">
+                <span class={`step-part ${name === "before" ? "was" : "is"}`} style={{ width: cssWidth(ns / most) }}>
+                  {inUnit(ns, "ns")}
+                </span>
+              </div>
+            </>
+          ))}
+        </div>
+      </div>
+    </section>
   );
 }
 

@@ -61,6 +61,21 @@ export function DiffPage({ opened, shown }: { opened: Opened; shown: boolean }) 
   );
 }
 
+/** The time in which the profiles differ most; where they do not, the one that a profile opens with. */
+function changedMost(diff: Diff): string {
+  const main = diff.after.metrics.main;
+  const first = diff.metrics.includes(main) ? main : (diff.metrics[0] ?? "time");
+  const by = (name: string) => {
+    const [a, b] = [diff.before, diff.after].map((one, i) => one.metrics.values(name).whole[0] / (diff.steps[i] || 1));
+    return Math.abs(b - a);
+  };
+  const times = ["time", "gpu_time", "cpu_sample"].filter((name) => diff.metrics.includes(name));
+  return times.reduce(
+    (best, name) => (by(name) > 1.05 * by(best) ? name : best),
+    times.includes(first) ? first : (times[0] ?? first),
+  );
+}
+
 interface ShownProps {
   diff: Diff;
   shown: boolean;
@@ -73,9 +88,7 @@ function Shown({ diff, shown, ask }: ShownProps) {
   useEffect(() => {
     ask?.().then(judge, () => judge(null));
   }, []);
-  const [metric, setMetric] = useState(
-    diff.metrics.includes(diff.after.metrics.main) ? diff.after.metrics.main : (diff.metrics[0] ?? "time"),
-  );
+  const [metric, setMetric] = useState(() => changedMost(diff));
   const [widthAfter, setWidth] = useState(true);
   const [selected, select] = useState<ViewNode | null>(null);
   const base = widthAfter ? diff.after : diff.before;

@@ -64,8 +64,11 @@ export function TablesPage({ opened, table, choose, shown }: Props) {
 
 const MOST_NAME = 64;
 
-/** A name in one line; the whole one stands in its tooltip. */
-const code = (text: string) => <code title={visible(text)}>{visible(cut(bare(text), MOST_NAME)) || "(unnamed)"}</code>;
+/** A name in one line; the whole one stands in its tooltip. Operators keep the prefix by which they are known and sought. */
+const code = (text: string) => <code title={visible(text)}>{visible(cut(text, MOST_NAME)) || "(unnamed)"}</code>;
+const kernelCode = (text: string) => (
+  <code title={visible(text)}>{visible(cut(bare(text), MOST_NAME)) || "(unnamed)"}</code>
+);
 
 /** The share that a table is ordered by, as a figure and a bar from zero. */
 function shared<Row>(
@@ -160,7 +163,7 @@ function focusNote(opened: Opened, shown: number): string {
 
 function kernelColumns(rows: KernelRow[], total: number): Column<KernelRow>[] {
   return [
-    { title: "Name", value: (row) => row.name, text: true, cell: (row) => code(row.name) },
+    { title: "Name", value: (row) => row.name, text: true, cell: (row) => kernelCode(row.name) },
     { title: "Kind", value: (row) => row.kind, text: true },
     { title: "Times", value: (row) => row.count, cell: (row) => number(row.count) },
     time("Total", (row) => row.gpu_time_ns.sum),
