@@ -22,7 +22,7 @@ void StepCounters::border(std::int64_t last_ns, std::int64_t now_ns, const StepV
     step.counted = 1;
     // The kernel is asked a little after the border: no more of it than the step is long.
     step.running_ns = std::min(since(&Kernel::ran_ns), step.wall_ns);
-    step.core_wait_ns = std::min(since(&Kernel::waited_ns), step.wall_ns);
+    step.core_wait_ns = std::min(since(&Kernel::waited_ns), step.wall_ns - std::max<std::int64_t>(step.running_ns, 0));
     step.preemptions = since(&Kernel::preemptions);
     step.major_faults = since(&Kernel::major_faults);
     step.operators = of(StepColumn::kOperators);

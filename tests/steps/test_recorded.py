@@ -93,3 +93,13 @@ def test_neighbours_that_are_alike_say_less_than_as_many_that_are_not() -> None:
     apart, mixed = [100] * 48 + [140] * 48, [100, 140] * 48
     errors = [Recorded(rows(walls)).standard_error_ns for walls in (apart, mixed)]
     assert errors[0] > 5 > errors[1]
+
+
+def test_one_accident_widens_no_interval() -> None:
+    """A step of a hundred times the others' length in the middle: another job on the machine."""
+    walls = [100 + number % 7 for number in range(40)]
+    walls[17] = 10_000
+    found = Recorded(rows(walls))
+    assert found.accident is not None and found.accident["first"] == 17
+    assert found.standard_error_ns < 5
+    assert Recorded(rows(walls[:17])).accident is None

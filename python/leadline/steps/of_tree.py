@@ -19,14 +19,11 @@ from leadline.profiles.rollup import nearest
 from leadline.profiles.step_rows import rows_of
 from leadline.schema import FrameKind
 from leadline.steps.model import BATCHES, LAUNCHES, MODULE_CALLS, OPTIMIZER, PROGRAM_CALLS, STEP_CALLS
-from leadline.steps.recorded import Recorded, by_process
+from leadline.steps.recorded import ACCIDENT, ENOUGH, Recorded, by_process
 
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-_ACCIDENT = 20
-"""A measurement this many times the mean of all others was a first call, or another job on the machine."""
-_ENOUGH = 5  # measurements: below that the largest is too large a part of what is known
 _SEVERAL = 1.5  # times as many optimizers' steps as gradients: several optimizers take turns behind one backward pass
 _PROGRAM = re.compile(r"^(jit|pjit|pmap)\(")
 _MOST = 0.5  # of the outermost calls' time: the step's own
@@ -56,10 +53,10 @@ class Counted:
     recorded: Recorded | None = None
 
 
-def without_first_calls(total: Rows, count: Rows, largest: Rows, accident: float = _ACCIDENT) -> Rows:
+def without_first_calls(total: Rows, count: Rows, largest: Rows, accident: float = ACCIDENT) -> Rows:
     """Sums in which the largest measurement counts as the mean of the others, where it was an accident: so many times
     that mean."""
-    enough = count >= _ENOUGH
+    enough = count >= ENOUGH
     others = np.where(enough, total - largest, 0)
     spared = others * (count / np.maximum(count - 1, 1))
     first = enough & (largest > accident * others / np.maximum(count - 1, 1))
@@ -118,7 +115,10 @@ class _Tree:
             asked = int(self.count[optimizer[0]])
             steps, rests_on, marks = self._with_one_gradient(int(optimizer[0]), asked), OPTIMIZER, optimizer
             if marked and not asked * 0.5 <= marked + 1 <= asked * _SEVERAL:
-                steps, rests_on = marked + 1, STEP_CALLS  # the program marks its steps, whatever optimizers do in one
+                # the program marks its steps whatever optimizers do in one; or several optimizers end one step together
+                turns = asked / (marked + 1)
+                together = turns > _SEVERAL and abs(turns - round(turns)) * (marked + 1) <= 1
+                steps, rests_on = marked + 1, OPTIMIZER if together else STEP_CALLS
         elif marked:
             steps, rests_on = marked + 1, STEP_CALLS
             marks = self._outermost_calls(process, steps)
@@ -270,11 +270,8 @@ class _Tree:
         """Without warm-up, and without the slowest of the others where that was an accident."""
         scale = (recorded.count + 1) / one.steps
         out = [step["wall_ns"] for step in recorded.warm_up]
-        others = [step["wall_ns"] for step in recorded.rows.slowest if step not in recorded.warm_up]
+        out += [recorded.accident["wall_ns"]] if recorded.accident is not None else []
         total, number = recorded.sums["wall_ns"] - sum(out), recorded.count - len(out)
-        if number >= _ENOUGH and others and others[0] * (number - 1) > _ACCIDENT * (total - others[0]):
-            out.append(others[0])
-            total, number = total - others[0], number - 1
         squares = float(self.calls.sum_squares[spans].sum()) - sum(float(wall) ** 2 for wall in out)
         mean = total / number
         spread = max(squares / number - mean * mean, 0.0) * number / (number - 1) if number > 1 else 0.0

@@ -15,6 +15,10 @@ WARM = 3.0
 """Times the median: a step at the beginning that took as long warms up."""
 STEADY = 3
 """Steps behind those at the beginning that are needed to tell."""
+ACCIDENT = 20
+"""Times the mean of all others: a measurement that took as long was a first call, or another job on the machine."""
+ENOUGH = 5
+"""Measurements: of fewer the largest is too large a part of what is known."""
 _BATCHES = 4  # rows of consecutive steps: of fewer their spread says nothing
 
 
@@ -71,6 +75,21 @@ class Recorded:
             number += 1
         return tuple(found)
 
+    @cached_property
+    def accident(self) -> Sums | None:
+        """The slowest step behind warm-up, where it took so many times the mean of the others that it was another job
+        on the machine."""
+        others = [step for step in self.rows.slowest if step not in self.warm_up]
+        number = self.count - len(self.warm_up) - 1
+        left = self.sums["wall_ns"] - sum(step["wall_ns"] for step in self.warm_up)
+        if (
+            not others
+            or number + 1 < ENOUGH
+            or others[0]["wall_ns"] * number <= ACCIDENT * (left - others[0]["wall_ns"])
+        ):
+            return None
+        return others[0]
+
     def mean_of(self, column: str) -> float:
         """Of a step without warm-up; below 0 where it is not known."""
         left, number = self.sums[column], self.sums["counted"]
@@ -88,10 +107,16 @@ class Recorded:
         first = self.rows.spans[0]["first"] + len(self.warm_up)
         rows = [span for span in self.rows.spans if span["first"] >= first]
         size = max((span["count"] for span in rows), default=0)
-        means = np.array([span["wall_ns"] / span["count"] for span in rows if span["count"] * 2 > size])
+        means = np.array([self._mean_of_row(span) for span in rows if span["count"] * 2 > size])
         if len(means) < _BATCHES:
             return math.inf
         return float(means.std(ddof=1) / math.sqrt(len(means)))
+
+    def _mean_of_row(self, span: Sums) -> float:
+        odd = self.accident
+        if odd is None or not span["first"] <= odd["first"] < span["first"] + span["count"] or span["count"] < 2:
+            return float(span["wall_ns"] / span["count"])
+        return float((span["wall_ns"] - odd["wall_ns"]) / (span["count"] - 1))
 
 
 def by_process(rows: Mapping[int, StepRows], process_of: Sequence[int]) -> dict[int, Recorded]:

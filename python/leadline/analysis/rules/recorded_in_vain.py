@@ -59,6 +59,7 @@ def recorded_in_vain(case: Case, rule: str, learn_more: str, values: Values) -> 
         if share < values["info"]:
             break
         within, called = int(recorded[group.rows].sum()), int(calls[group.rows].sum())
+        inside = bool(case.loop.inside[group.rows].any())
         basis = "judged: recording, and memory that is not used again while it is warm, cost time"
         whole = f"{called:,} of {within:,} calls" if called < within else f"none of the {within:,} calls"
         made.append(
@@ -67,8 +68,10 @@ def recorded_in_vain(case: Case, rule: str, learn_more: str, values: Values) -> 
                 Severity.WARNING if max(share, held / peak * values["share"] / _MEMORY) >= values["share"]
                 else Severity.INFO,
                 f"{_what(case, group.row, spent)} is recorded for a backward pass that never comes, "
-                f"{percent(share)} of {case.cost_name}",
-                case.gain(group.value, RECORDING, basis),
+                + (f"{percent(share)} of {case.cost_name}" if inside else "outside of the loop of the steps"),
+                case.gain(group.value, RECORDING, basis)
+                if inside
+                else case.no_gain("no step has a part in it; its results are kept for nothing"),
                 tuple(group.rows[:20].tolist()),
                 case.lines([*_callers(case, group.row), *group.rows.tolist()]),
                 (
