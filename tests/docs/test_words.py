@@ -33,6 +33,8 @@ def sentences(path: Path) -> Iterator[tuple[int, str]]:
         notes |= {id(one.value) for one in (body if isinstance(body, list) else ()) if isinstance(one, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in notes:
+            if node.value.isidentifier():
+                continue  # a key of JSON, which stays what it is
             yield node.lineno, node.value
 
 
