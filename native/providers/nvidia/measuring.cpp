@@ -65,6 +65,7 @@ bool Measuring::start(std::string* message, std::string* holder, bool inside_cud
     subscription_.close();
     return false;
   }
+  if (!counters_) subscription_.use_clock_of_monitor();
   clock_ = gpu::measure_clock(cupti_clock(library_.call()));
   offer_buffers();
   InCallback::use(this);

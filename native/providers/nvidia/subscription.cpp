@@ -126,15 +126,17 @@ cupti::Result Subscription::disable(cupti::Kind kind) const noexcept {
                                             : call.activity_disable(kind);
 }
 
+void Subscription::use_clock_of_monitor() {
+  const CuptiFunctions& call = library_.call();
+  if (call.register_timestamp == nullptr) return;
+  call.register_timestamp([] { return static_cast<std::uint64_t>(leadline_monitor_now()); });
+}
+
 bool Subscription::start_activity(cupti::BufferRequested requested, cupti::BufferCompleted completed, bool whole_graphs,
                                   bool waits, std::optional<SampledRecords> sampled) {
   const CuptiFunctions& call = library_.call();
   plain_requested = requested;
   plain_completed = completed;
-  // Before any kind is on. Records then have the monitor's time, which no step of the system's clock moves.
-  if (call.register_timestamp != nullptr) {
-    call.register_timestamp([] { return static_cast<std::uint64_t>(leadline_monitor_now()); });
-  }
   // Else CUPTI fills each buffer with zeros in the launch that asks for it.
   if (std::uint8_t on = 1; call.set_attribute != nullptr && mode_ == SubscriptionMode::kSingle) {
     std::size_t size = sizeof on;

@@ -22,6 +22,9 @@ class Subscription {
 
   // False with one sentence in message(), and holder() where CUPTI told it. `want_shared`: try that first.
   bool open(bool want_shared, cupti::CallbackFunction callback, void* user);
+  // Records have the monitor's time, which no step of the system's clock moves; before start_activity(). Readings of
+  // counters keep CUPTI's own, so where these are wanted records have it too.
+  void use_clock_of_monitor();
   // Activity buffers and record kinds. Kinds this library or device refuses are left out and named in missing_kinds().
   // `sampled`: instructions will be sampled, with which records of kernels that overlap do not go together, and others
   // may not.
