@@ -178,3 +178,21 @@ def test_gains_are_at_most_what_a_busy_device_leaves():
     for fix in verdict.fixes:
         if fix.rule in ("synchronisation", "cpu_latency", "python_overhead"):
             assert fix.high_ns <= 0.06 * 10 * MS
+
+
+def test_a_run_of_two_steps_has_an_account_of_the_run():
+    whole = 10 * MS
+    profile = build(
+        f"""
+        process train.py | pid=5
+          thread MainThread | tid=5 wall_ns={2 * whole} cpu_ns={2 * whole}
+            phase step | call_time={whole}/1
+            python main @ /home/ada/train.py:42
+              operator aten::mm | time={16 * MS}/2 call_time={16 * MS}/2
+            python main @ /home/ada/train.py:44
+              phase optimizer | time={2 * MS}/2 call_time={2 * MS}/2
+        """
+    )
+    verdict = verdict_of(profile)
+    assert verdict.account is not None
+    assert verdict.account.of == "run"

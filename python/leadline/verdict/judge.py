@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from leadline.analysis.case import Case
+from leadline.analysis.case import CannotTell, Case
 from leadline.analysis.findings import Finding, Findings
 from leadline.analysis.functions import METRIC
 from leadline.analysis.rules.communication import late_rank
@@ -48,7 +48,7 @@ _SYMPTOMS = frozenset(("cpu_latency",))
 def judge(profile: Profile, found: Findings | None = None) -> Verdict:
     """The verdict of a profile; `found`: its findings, where they are known already."""
     case = Case(profile)
-    made = account(case) or account_of_run(case)
+    made = _of_step(case) or account_of_run(case)
     if made is None:
         return _nothing(profile)
     made = with_devices(case, made)
@@ -84,6 +84,14 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
         made,
         ask,
     )
+
+
+def _of_step(case: Case) -> Account | None:
+    """None where nothing repeats, or too rarely to tell a habit from an accident."""
+    try:
+        return account(case)
+    except CannotTell:
+        return None
 
 
 def quietly(profile: Profile, found: Findings | None = None) -> Verdict | None:
