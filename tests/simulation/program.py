@@ -24,10 +24,6 @@ from leadline.capture.current import CURRENT
 ENDS = ("stop", "stop", "open", "exit", "killed")
 """`open`: stopped with regions open; `exit`: os._exit; `killed`: SIGKILL."""
 
-ALL = bool(os.environ.get("LEADLINE_SIMULATE_ALL"))
-"""Also what is known to go wrong: where generators are left inside an open region, what the regions in them took may be
-some microseconds more than the region around has (seeds 105, 116)."""
-
 
 class Program:
     """The process that is measured, and each child that it forks."""
@@ -85,7 +81,7 @@ class Program:
                 with leadline.region("resumed"):
                     pass
 
-        if self.paused or (self.open and not ALL):
+        if self.paused:
             return
         several = [suspended() for _ in range(self.draw.randrange(1, 4))]
         for one in several:
