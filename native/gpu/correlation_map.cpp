@@ -49,12 +49,13 @@ void CorrelationMap::take(std::uint32_t thread, const LogEntry& entry) {
 }
 
 void CorrelationMap::take_place(std::uint32_t thread, const LogEntry& entry) {
-  std::deque<Place>& places = thread_at(thread).places;
-  if (places.size() >= kMostPlaces) {
-    places.pop_front();
+  Thread& of = thread_at(thread);
+  if (of.places.size() - of.first_place >= kMostPlaces) {
+    ++of.first_place;
     change(forgotten_, 1);
+    drop_places(of);
   }
-  places.push_back({entry.time_ns, entry.context});
+  of.places.push_back({entry.time_ns, entry.context});
 }
 
 void CorrelationMap::take_launch(std::uint32_t thread, const LogEntry& entry) {
@@ -218,8 +219,16 @@ std::int64_t CorrelationMap::watermark() noexcept {
 
 void CorrelationMap::forget_places_before(std::int64_t time_ns) noexcept {
   for (Thread& thread : threads_) {
-    while (thread.places.size() > 1 && thread.places[1].time_ns <= time_ns) thread.places.pop_front();
+    std::size_t& first = thread.first_place;
+    while (first + 1 < thread.places.size() && thread.places[first + 1].time_ns <= time_ns) ++first;
+    drop_places(thread);
   }
+}
+
+void CorrelationMap::drop_places(Thread& thread) noexcept {
+  if (thread.first_place <= thread.places.size() / 2) return;
+  thread.places.erase(thread.places.begin(), thread.places.begin() + static_cast<std::ptrdiff_t>(thread.first_place));
+  thread.first_place = 0;
 }
 
 }  // namespace leadline::gpu

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "gpu/launch_log.h"
@@ -167,13 +167,15 @@ class CorrelationMap {
   struct Thread {
     std::uint32_t first = kNowhere;  // of its launches, in their order, from the oldest that is not done
     std::uint32_t last = kNowhere;
-    std::deque<Place> places;
+    std::vector<Place> places;    // in their order; a deque would take memory for each thread that has none
+    std::size_t first_place = 0;  // that is still asked for
   };
 
   void collect() noexcept;
   void take(std::uint32_t thread, const LogEntry& entry);
   void take_launch(std::uint32_t thread, const LogEntry& entry);
   void take_place(std::uint32_t thread, const LogEntry& entry);
+  static void drop_places(Thread& thread) noexcept;
   void queue(std::uint32_t row) noexcept;
   void await(Entry& entry) noexcept;
   void done(Entry& entry) noexcept;
@@ -203,8 +205,9 @@ class CorrelationMap {
 
 template <class Charge>
 void CorrelationMap::split(std::int64_t from_ns, std::int64_t to_ns, const Launch& launch, Charge&& charge) const {
-  static const std::deque<Place> kNone;
-  const std::deque<Place>& places = launch.thread < threads_.size() ? threads_[launch.thread].places : kNone;
+  static const Thread kNone;
+  const Thread& thread = launch.thread < threads_.size() ? threads_[launch.thread] : kNone;
+  const std::span<const Place> places = std::span(thread.places).subspan(thread.first_place);
   const auto after = [&](std::int64_t time_ns) {  // the first border later than that
     return std::upper_bound(places.begin(), places.end(), time_ns,
                             [](std::int64_t time, const Place& place) { return time < place.time_ns; });

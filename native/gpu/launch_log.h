@@ -5,11 +5,12 @@
 // been read, so that memory is bounded by what waits to be read. What finds no page is lost, and counted.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <new>
 
@@ -41,10 +42,11 @@ class LaunchLog {
   static constexpr std::uint32_t kPages = 1u << 14;
   static constexpr std::uint32_t kInPage = 127;
 
-  LaunchLog()
-      : pages_(static_cast<Page*>(std::aligned_alloc(sizeof(Page), sizeof(Page) * kPages))),
-        threads_(std::make_unique<Thread[]>(kThreads + 1)) {
-    if (!pages_) throw std::bad_alloc();
+  LaunchLog() : threads_(std::make_unique<Thread[]>(kThreads + 1)) {
+    void* const pages =
+        ::mmap(nullptr, kReserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pages == MAP_FAILED) throw std::bad_alloc();
+    pages_.reset(static_cast<Page*>(pages));
     for (auto& word : free_) word.store(~std::uint64_t{0}, std::memory_order_relaxed);
   }
   LaunchLog(const LaunchLog&) = delete;
@@ -132,6 +134,7 @@ class LaunchLog {
     std::array<LogEntry, kInPage> entries;
   };
   static_assert(sizeof(LogEntry) == 32 && sizeof(Page) == 4096);
+  static constexpr std::size_t kReserved = sizeof(Page) * kPages;
 
   struct alignas(64) Thread {
     // Of the thread whose place it is.
@@ -146,7 +149,7 @@ class LaunchLog {
     std::uint32_t read = 0;
   };
   struct Free {
-    void operator()(Page* pages) const noexcept { std::free(pages); }
+    void operator()(Page* pages) const noexcept { ::munmap(pages, kReserved); }
   };
 
   bool write(Thread& thread, const LogEntry& entry) noexcept {

@@ -82,7 +82,7 @@ def test_the_report_shows_them(profile: Profile, tmp_path: Path, capsys: pytest.
     text = capsys.readouterr().out
     heads = text.split("Hardware counters")[1].split("kernel", 1)[1].splitlines()[0].split()
     assert heads == ["time", "counted", "occupancy", "SMs", "matrix", "memory", "GB/s"]  # whole, also in 80 columns
-    assert re.search(r"\b(49|50)\.\d%", text), text  # windows are cut by the clock
+    assert re.search(r"\b(49|50)(\.\d)? %", text), text  # windows are cut by the clock
     assert main(["report", file, "--format", "markdown"]) == 0
     assert "matrix units" in capsys.readouterr().out
     assert main(["report", file, "--format", "json"]) == 0
