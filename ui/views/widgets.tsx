@@ -105,13 +105,7 @@ export function CopyButton(props: { text: string | (() => string); label: string
     setTimeout(() => say(shown), 1200);
   };
   return (
-    <button
-      type="button"
-      class="copy-button"
-      title={`Copy ${label}`}
-      aria-label={name}
-      onClick={copy}
-    >
+    <button type="button" class="copy-button" title={`Copy ${label}`} aria-label={name} onClick={copy}>
       {said}
     </button>
   );
