@@ -135,7 +135,7 @@ def coexistence(work: Path) -> Result:
 
 def nvtx(work: Path) -> Result:
     """Ranges are regions, with the kernels below them."""
-    from leadline.capture.providers.nvidia_files import injection_environment
+    from leadline.capture.providers.nvidia.files import injection_environment
 
     ended = run(work, "nvtx", "leadline", environment=injection_environment({}))
     if ended.facts.get("why"):

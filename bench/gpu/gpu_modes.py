@@ -68,7 +68,7 @@ class EmptyClient:
     """empty_cupti.cpp, over CUPTI as this process has it."""
 
     def __init__(self) -> None:
-        from leadline.capture.providers.nvidia_files import cupti_candidates
+        from leadline.capture.providers.nvidia.files import cupti_candidates
 
         self._library = ctypes.CDLL(os.environ.get("ROUND_EMPTY_CUPTI", f"{os.environ[CARRIED]}/lib/libempty_cupti.so"))
         self._library.empty_start.argtypes = [

@@ -154,7 +154,7 @@ with leadline.profile(sys.argv[1], quiet=True):
 
 def without_torch(work: Path) -> Result:
     """A program that uses the driver only, and starts it after measuring began: the driver tells of it."""
-    from leadline.capture.providers.nvidia_files import injection_environment
+    from leadline.capture.providers.nvidia.files import injection_environment
 
     program, output = work / "without_torch.py", work / "without-torch.leadline"
     program.write_text(WITHOUT_TORCH)

@@ -1,5 +1,5 @@
 // Events of a Chrome trace, as PyTorch's Kineto writes them, from JSON in pieces into columns. What an event means is
-// decided later (python/leadline/trace/meaning.py); here is only what the file says. May throw std::bad_alloc only.
+// decided later (python/leadline/trace/event_types.py); here is only what the file says. May throw std::bad_alloc only.
 #pragma once
 
 #include <cstdint>

@@ -14,8 +14,8 @@ import pytest
 from tests.amd import fake_gpu
 
 from leadline.capture.config import Options
-from leadline.capture.providers import amd_files
-from leadline.capture.providers.amd import AmdProvider
+from leadline.capture.providers.amd import files as amd_files
+from leadline.capture.providers.amd.provider import AmdProvider
 from leadline.profiles import Profile, open_profile
 
 FORKED = 'use the start method "spawn" or "forkserver"'

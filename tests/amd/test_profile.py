@@ -184,7 +184,7 @@ def test_a_tool_that_comes_after_hip_says_so(tmp_path: Path, fakes: Path) -> Non
 
 
 def test_a_tool_of_another_stays(tmp_path: Path, fakes: Path) -> None:
-    from leadline.capture.providers.amd_files import TOOL_LIBRARY, TOOL_VARIABLE, tool_environment
+    from leadline.capture.providers.amd.files import TOOL_LIBRARY, TOOL_VARIABLE, tool_environment
 
     (alone,) = tool_environment({}).values()
     assert Path(alone).name == TOOL_LIBRARY

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 from tests.capture.test_tensorflow_windows import Native
 
-from leadline.capture.providers.jax_booking import Booking
-from leadline.capture.providers.jax_windows import Timed
+from leadline.capture.providers.jax.booking import Booking
+from leadline.capture.providers.jax.windows import Timed
 
 
 def _timed(wall_ns: int, *, early: bool) -> Timed:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from leadline.capture.providers.jax_operations import Operations, millionths
+from leadline.capture.providers.jax.operations import Operations, millionths
 from leadline.xla.parts import Part
 
 

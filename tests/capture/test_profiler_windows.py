@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from leadline.capture.providers.profiler_door import Door
-from leadline.capture.providers.profiler_windows import ProfilerWindows
+from leadline.capture.providers.profilers.door import Door
+from leadline.capture.providers.profilers.windows import ProfilerWindows
 
 
 class Recorder:

@@ -17,7 +17,8 @@ from leadline.capture.durations import seconds
 from leadline.capture.errors import ProfileError
 from leadline.capture.part import PartDirectory
 from leadline.capture.rolling import Keep, Rolling, _locked
-from leadline.profiles import ProfileFileError, marks, open_profile
+from leadline.profiles import ProfileFileError, open_profile
+from leadline.profiles import roll_marks as marks
 
 REGIONS = """
 import leadline, os, sys, time

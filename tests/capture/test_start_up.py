@@ -28,10 +28,10 @@ NOT_FOR_A_SHORT_PROGRAM = {
     "leadline.capture.claim",
     "leadline.capture.endpoint",
     "leadline.capture.hang_watch",
-    "leadline.capture.providers.inductor",
-    "leadline.capture.providers.jax",
-    "leadline.capture.providers.tensorflow",
-    "leadline.capture.providers.torch",
+    "leadline.capture.providers.torch.inductor",
+    "leadline.capture.providers.jax.provider",
+    "leadline.capture.providers.tensorflow.provider",
+    "leadline.capture.providers.torch.provider",
     "leadline.tools",
 }
 _LIST = "import sys, json; json.dump(sorted(sys.modules), open({file!r}, 'w'))"

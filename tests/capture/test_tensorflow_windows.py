@@ -6,12 +6,12 @@ import gzip
 from pathlib import Path
 from typing import Any
 
-from leadline.capture.providers.tf_allocators import Allocators
-from leadline.capture.providers.tf_booking import Booking
-from leadline.capture.providers.tf_graphs import Graphs
-from leadline.capture.providers.tf_recorded import read
-from leadline.capture.providers.tf_runs import Runs, function_name
-from leadline.capture.providers.tf_windows import Windows
+from leadline.capture.providers.tensorflow.allocators import Allocators
+from leadline.capture.providers.tensorflow.booking import Booking
+from leadline.capture.providers.tensorflow.graphs import Graphs
+from leadline.capture.providers.tensorflow.recorded import read
+from leadline.capture.providers.tensorflow.runs import Runs, function_name
+from leadline.capture.providers.tensorflow.windows import Windows
 
 RECORDED = Path(__file__).parent.parent / "importers" / "recorded" / "tensorflow-2.21.xplane.pb.gz"
 

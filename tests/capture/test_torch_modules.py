@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed, and these t
 from torch import nn  # noqa: E402
 
 from leadline.capture.native import load_native  # noqa: E402
-from leadline.capture.providers.torch_modules import ModuleTracker  # noqa: E402
+from leadline.capture.providers.torch.modules import ModuleTracker  # noqa: E402
 
 
 class Names:

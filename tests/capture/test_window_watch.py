@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.capture.providers.profiler_windows import ProfilerWindows
-from leadline.capture.providers.window_watch import MOST_BYTES, Watch
+from leadline.capture.providers.profilers.memory_watch import MOST_BYTES, Watch
+from leadline.capture.providers.profilers.windows import ProfilerWindows
 
 
 class Windows(ProfilerWindows):

@@ -114,7 +114,7 @@ def test_stages_of_a_mesh_stay_apart_and_are_no_stragglers(tmp_path: Path, capsy
     ],
 )
 def test_what_a_groups_description_says(description: str, dimension: str) -> None:
-    from leadline.capture.providers.torch_roles import dimension_of
+    from leadline.capture.providers.torch.roles import dimension_of
 
     assert dimension_of(description) == dimension
 

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import pytest
 from tests.importers.hlo_files import Operation, module
 
-from leadline.capture.providers import jax_places, jax_programs
-from leadline.capture.providers.jax_programs import Programs
+from leadline.capture.providers.jax import places as jax_places
+from leadline.capture.providers.jax import programs as jax_programs
+from leadline.capture.providers.jax.programs import Programs
 
 MANY = 2_000
 

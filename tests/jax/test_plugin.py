@@ -171,7 +171,7 @@ def _slots() -> dict[str, str]:
 
 
 def test_copies_are_the_vendors_to_count_from_when_its_provider_begins() -> None:
-    from leadline.capture.providers.jax_plugins import Plugins
+    from leadline.capture.providers.jax.plugins import Plugins
 
     class Native:
         """Keeps what it was asked."""

@@ -11,8 +11,8 @@ import pytest
 from tests.nvidia import fake_gpu
 
 from leadline.capture.config import Options
-from leadline.capture.providers import nvidia_files
-from leadline.capture.providers.nvidia import NvidiaProvider
+from leadline.capture.providers.nvidia import files as nvidia_files
+from leadline.capture.providers.nvidia.provider import NvidiaProvider
 from leadline.profiles import Profile, open_profile
 
 

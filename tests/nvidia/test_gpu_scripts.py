@@ -126,7 +126,7 @@ def test_a_program_without_torch_is_measured_as_the_check_wants_it(
     tmp_path: Path, fakes: Path, inject: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checks = load("gpu_more_checks")
-    monkeypatch.setattr("leadline.capture.providers.nvidia_files.inject_library", lambda: inject)
+    monkeypatch.setattr("leadline.capture.providers.nvidia.files.inject_library", lambda: inject)
     monkeypatch.setenv(checks.FAKES_VARIABLE, str(fakes))
     assert checks.without_torch(tmp_path) == {"ok": True, "sets": 10, "losses": {}, "sentences": []}
 

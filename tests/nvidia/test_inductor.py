@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from tests.losses import lost
 
-from leadline.capture.providers.compile_phases import PhaseStack, phase_of
-from leadline.capture.providers.kernel_origin import (
+from leadline.capture.providers.torch.compile_phases import PhaseStack, phase_of
+from leadline.capture.providers.torch.kernel_origin import (
     Origin,
     Source,
     innermost_source,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.eventtools.conftest import rows_of
 
-from leadline.capture.providers.nvidia_files import CUDA_VARIABLE, NVTX_VARIABLE, inject_library, injection_environment
+from leadline.capture.providers.nvidia.files import CUDA_VARIABLE, NVTX_VARIABLE, inject_library, injection_environment
 from leadline.profiles import Profile, open_profile
 from leadline.report.tools import tool_results
 

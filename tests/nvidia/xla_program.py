@@ -12,7 +12,7 @@ import jax
 import jax.extend
 import jax.numpy as jnp
 
-from leadline.capture.providers import jax_devices
+from leadline.capture.providers.jax import devices as jax_devices
 
 jax_devices.type_of = lambda device: "cuda"
 fake_gpu.load()

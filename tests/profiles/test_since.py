@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.profiles.builder import ProfileBuilder
+from leadline.profiles.interval import between
 from leadline.profiles.merge import merge_profiles
 from leadline.profiles.profile import Profile
-from leadline.profiles.since import between
 from leadline.profiles.tables import Tables
 
 MEASUREMENTS = st.lists(

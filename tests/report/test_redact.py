@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import leadline
-from leadline.analysis.between import between_devices
+from leadline.analysis.device_copies import between_devices
 from leadline.cli.main import main
 from leadline.profiles import write_profile
 from leadline.profiles.build import build

@@ -9,7 +9,7 @@ import pytest
 from tests.tensorflow.conftest import PROGRAMS, Ran
 from tests.truth.invariants import contradictions
 
-from leadline.capture.providers.tf_windows import ALWAYS_VARIABLE
+from leadline.capture.providers.tensorflow.windows import ALWAYS_VARIABLE
 from leadline.profiles.tree import Node
 from leadline.trace.counters import series
 

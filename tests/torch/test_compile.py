@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.capture.providers.compile_phases import PhaseStack, follow_timings
+from leadline.capture.providers.torch.compile_phases import PhaseStack, follow_timings
 from leadline.profiles import Node, Profile, open_profile
 
 PROGRAM = """

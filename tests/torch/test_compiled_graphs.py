@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from tests.trace.test_dataflow import run
 
-from leadline.capture.providers.compiled_graphs import graph_of
+from leadline.capture.providers.torch.compiled_graphs import graph_of
 from leadline.trace.dataflow import EdgeKind, edges
 
 DRAWN = '''

@@ -6,8 +6,8 @@ import gc
 
 import torch
 
-from leadline.capture.providers import torch_graphs
-from leadline.capture.providers.torch_graphs import Graphs
+from leadline.capture.providers.torch import graphs as torch_graphs
+from leadline.capture.providers.torch.graphs import Graphs
 
 
 def small() -> torch.Tensor:

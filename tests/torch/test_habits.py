@@ -9,7 +9,7 @@ import leadline
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
-from leadline.capture.providers.torch_habits import unused_gradients  # noqa: E402
+from leadline.capture.providers.torch.habits import unused_gradients  # noqa: E402
 
 
 class Model(nn.Module):

@@ -111,7 +111,7 @@ def test_a_rank_that_is_early_waits_for_the_late_one_in_its_collective(tmp_path:
 
 def test_a_wait_that_outlives_its_session_ends_nothing_in_the_next(monkeypatch) -> None:
     from leadline.capture.current import CURRENT
-    from leadline.capture.providers.torch_waits import KnownWaits
+    from leadline.capture.providers.torch.waits import KnownWaits
 
     class Native:
         def __init__(self) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.importers.xspace_files import Line, Plane, space
 
-from leadline.capture.providers.torch_allocator import MOST_LOOKS, AllocatorWatch
+from leadline.capture.providers.torch.allocator import MOST_LOOKS, AllocatorWatch
 from leadline.cli.files import open_profile
 from leadline.profiles.builder import ProfileBuilder
 from leadline.trace.allocator import IN_USE, History, bins, histories

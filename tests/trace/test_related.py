@@ -11,8 +11,8 @@ import pytest
 from leadline.cli.main import main
 from leadline.profiles import Profile, open_profile, write_profile
 from leadline.profiles.builder import ProfileBuilder, synthetic_meta
+from leadline.trace.clock_sync import Compared, on_related_clocks, read_relations
 from leadline.trace.importers import import_traces
-from leadline.trace.related import Compared, on_related_clocks, read_relations
 from leadline.trace.tables import TraceError
 
 OURS, THEIRS = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from leadline.analysis import Analysis
 from leadline.profiles import Profile
 from leadline.profiles.lineage import clock_of, record_of_rows
-from leadline.profiles.moments import OF_A_MOMENT
+from leadline.profiles.peaks import OF_A_MOMENT
 from leadline.profiles.tree import Tree
 from leadline.schema import METRICS, EventKind, FrameKind, MetricKind
 

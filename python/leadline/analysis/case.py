@@ -16,10 +16,10 @@ from leadline.analysis import Analysis
 from leadline.analysis.busy import busy_share
 from leadline.analysis.columns import Mask, Rows, group_sums, nearest, preorder, subtree_sums
 from leadline.analysis.loop import Loop, find_loop
+from leadline.analysis.occasional import around
 from leadline.analysis.ofsource import OfSource
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.ranks import is_folded_profile
-from leadline.analysis.rare import around
 from leadline.analysis.sourcecode import Block, Sources, hashes
 from leadline.profiles import Profile
 from leadline.schema import FrameKind, MetricKind

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from leadline._dataclass import dataclass
 from leadline.capture.errors import ProfileError
-from leadline.capture.witness import Witness
+from leadline.capture.received_signals import Witness
 
 _KEPT = frozenset(
     {

@@ -30,8 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from leadline.profiles import ProfileFileError
+    from leadline.trace.clock_sync import read_relations
     from leadline.trace.importers import import_traces
-    from leadline.trace.related import read_relations
     from leadline.trace.tables import TraceError
 
     try:

@@ -21,7 +21,7 @@ from leadline.attach.target import AttachError
 from leadline.capture.identity import Life, ProcessIdentity
 from leadline.profiles.errors import ProfileFileError
 from leadline.profiles.flight import Collective, Flight, read_flight
-from leadline.profiles.standing import open_places
+from leadline.profiles.thread_states import open_places
 from leadline.report.source import visible
 from leadline.units import duration
 

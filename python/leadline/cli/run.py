@@ -32,9 +32,9 @@ from leadline.capture.finish import finish
 from leadline.capture.messages import say
 from leadline.capture.output import default_output
 from leadline.capture.part import PartDirectory
-from leadline.capture.providers.accelerator_files import audit_environment
-from leadline.capture.providers.amd_files import tool_environment
-from leadline.capture.providers.nvidia_files import injection_environment
+from leadline.capture.providers.accelerator.files import audit_environment
+from leadline.capture.providers.amd.files import tool_environment
+from leadline.capture.providers.nvidia.files import injection_environment
 from leadline.capture.records import StartedBy
 from leadline.capture.supervisor import Command, ExitStatus, release_signals
 from leadline.cli.accelerator_arguments import add_accelerator_arguments

@@ -121,8 +121,8 @@ def _load(files: Sequence[str], steps: str | None) -> Graph:
 
 
 def _with(graph: Graph, second: Graph) -> Graph:
-    from leadline.whatif.evidence import with_evidence
     from leadline.whatif.kinds import GraphError
+    from leadline.whatif.second_profile import with_evidence
 
     try:
         return with_evidence(graph, second)

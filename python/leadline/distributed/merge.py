@@ -15,7 +15,7 @@ from leadline.profiles.errors import ProfileFileError
 from leadline.profiles.fold.alone import with_ranks_alone
 from leadline.profiles.fold.finish import finished
 from leadline.profiles.fold.join import SameRankError
-from leadline.profiles.fold.rare import with_rare_together
+from leadline.profiles.fold.rare_paths import with_rare_together
 from leadline.profiles.fold.state import Fold, Rank
 from leadline.profiles.profile import Profile
 

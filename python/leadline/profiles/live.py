@@ -12,11 +12,11 @@ from pathlib import Path
 
 from leadline import _package
 from leadline.profiles.errors import ProfileFileError
+from leadline.profiles.interval import between
 from leadline.profiles.merge import merge_tables
 from leadline.profiles.meta import complete_meta, well_typed
 from leadline.profiles.profile import Profile
 from leadline.profiles.reader import open_segment
-from leadline.profiles.since import between
 from leadline.profiles.tables import Tables
 
 

@@ -24,12 +24,12 @@ from leadline.profiles.builder import ProfileBuilder
 from leadline.profiles.code import with_code
 from leadline.profiles.errors import ProfileFileError
 from leadline.profiles.flight import read_flight
-from leadline.profiles.marks import going_on, segments_at, settled_mark
+from leadline.profiles.interval import Between, between
 from leadline.profiles.merge import merge_tables
 from leadline.profiles.meta import complete_meta, well_typed
 from leadline.profiles.profile import Profile
 from leadline.profiles.reader import open_segment
-from leadline.profiles.since import Between, between
+from leadline.profiles.roll_marks import going_on, segments_at, settled_mark
 from leadline.profiles.tables import Tables, columns_from_rows
 from leadline.profiles.writer import write_profile
 from leadline.schema import LossKind

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from leadline.profiles.errors import ProfileFileError
-from leadline.profiles.marks import file_of, last_mark
 from leadline.profiles.recover import NothingNewError, recover_part
+from leadline.profiles.roll_marks import file_of, last_mark
 from leadline.profiles.symbols import symbolized
 from leadline.profiles.writer import write_profile
 

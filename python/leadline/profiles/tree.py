@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.profiles.measures import Measures, Stat, exclusive_measures
-from leadline.profiles.moments import (
+from leadline.profiles.peaks import (
     OF_A_MOMENT,
     apart,
     at_one_moment,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from leadline.analysis import Analysis, breakdown, peaks, scratch
-from leadline.analysis.between import between_devices
 from leadline.analysis.columns import Mask
+from leadline.analysis.device_copies import between_devices
 from leadline.analysis.hardware import by_kernel
 from leadline.analysis.hotpaths import Entry
 from leadline.profiles import Profile, Tree

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leadline.analysis.between import LinkRow
+from leadline.analysis.device_copies import LinkRow
 from leadline.analysis.hardware import Hardware
 from leadline.analysis.scratch import ScratchRow
 from leadline.report import phrases

@@ -10,7 +10,7 @@ import numpy as np
 from leadline.profiles import Profile
 from leadline.profiles.live import LiveLook
 from leadline.profiles.mains import main_threads
-from leadline.profiles.standing import place_text as standing_text
+from leadline.profiles.thread_states import place_text as standing_text
 from leadline.report import ReportOptions, build_report
 from leadline.report.phrases import below_text, place_text
 from leadline.report.source import visible

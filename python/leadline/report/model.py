@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from leadline.analysis.between import LinkRow
+from leadline.analysis.device_copies import LinkRow
 from leadline.analysis.findings import Findings
 from leadline.analysis.hardware import Hardware
 from leadline.analysis.rows import Distribution, KernelRow, ModuleRow, OperatorRow, PhaseRow

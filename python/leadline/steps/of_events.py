@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from leadline.schema import EventKind as Kind
 from leadline.steps.completion import LONG_AGO, behind_ns, done_ns
-from leadline.steps.holes import without_holes
+from leadline.steps.gaps import without_holes
 from leadline.steps.model import MODULE_CALLS, OPTIMIZER, PROFILER, REPETITION, WHOLE_TRACE, Found, Step
 from leadline.steps.names import is_optimizer_step, phase_of
 from leadline.steps.protocol import Events

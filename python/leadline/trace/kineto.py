@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.trace.event_types import call_kind, settle
 from leadline.trace.foreign import refusal
 from leadline.trace.jsonstream import TraceText
 from leadline.trace.launches import number_launches
-from leadline.trace.meaning import call_kind, settle
 from leadline.trace.source import Source
 from leadline.trace.tables import EVENT_COLUMNS, Device, Flow, Kind, Thread, Trace, TraceError
 

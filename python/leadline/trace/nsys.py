@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from leadline.trace.event_types import call_kind
 from leadline.trace.kernel.columns import Columns
-from leadline.trace.meaning import call_kind
 from leadline.trace.nsys_threads import Sample, samples, scheduling
 from leadline.trace.source import Source
 from leadline.trace.sqlite_events import Database, EventRows, annotated_range, read_database

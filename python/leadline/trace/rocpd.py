@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from leadline.trace.meaning import call_kind
+from leadline.trace.event_types import call_kind
 from leadline.trace.source import Source
 from leadline.trace.sqlite_events import Database, EventRows, annotated_range, read_database
 from leadline.trace.tables import Device, Kind, Thread, Trace

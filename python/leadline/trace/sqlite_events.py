@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.steps.names import is_step
-from leadline.trace.meaning import settle
+from leadline.trace.event_types import settle
 from leadline.trace.source import Source
 from leadline.trace.tables import EVENT_COLUMNS, Device, Kind, Thread, Trace, TraceError
 

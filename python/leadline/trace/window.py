@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from leadline.steps import Found, Step
 from leadline.steps.completion import done_ns
-from leadline.steps.holes import without_holes
+from leadline.steps.gaps import without_holes
 from leadline.steps.of_events import find_steps
 from leadline.trace.jsonstream import COMPRESSION_DAMAGE, PIECE_BYTES
 from leadline.trace.kineto import read_kineto, scan_marks

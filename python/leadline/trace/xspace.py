@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from leadline.trace import xspace_tensors
 from leadline.trace.allocator import History
-from leadline.trace.meaning import call_kind, device_kind
+from leadline.trace.event_types import call_kind, device_kind
 from leadline.trace.source import Source, whole_of
 from leadline.trace.tables import EVENT_COLUMNS, Device, Kind, Thread, Trace, TraceError, distinct
 from leadline.trace.xspace_allocator import NUMBERS, TEXT, allocators

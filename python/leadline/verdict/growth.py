@@ -16,8 +16,8 @@ import numpy as np
 from leadline.analysis.functions import METRIC
 from leadline.analysis.scopes import scopes
 from leadline.profiles.errors import ProfileFileError
+from leadline.profiles.interval import between
 from leadline.profiles.reader import open_segment
-from leadline.profiles.since import between
 from leadline.profiles.tables import Tables
 from leadline.profiles.tree import Tree
 from leadline.schema import FrameKind

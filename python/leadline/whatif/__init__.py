@@ -8,7 +8,6 @@ whatif.predict(graph, ["amp", "fused_optimizer"])             # combined
 
 from leadline.whatif.advice import advice
 from leadline.whatif.builder import GraphBuilder
-from leadline.whatif.evidence import with_evidence
 from leadline.whatif.graph import DeviceInfo, Graph, GraphInfo
 from leadline.whatif.kinds import (
     Discipline,
@@ -24,6 +23,7 @@ from leadline.whatif.kinds import (
 from leadline.whatif.load import graph_of, load
 from leadline.whatif.predict import Prediction, Report, gain, predict, rank, replay
 from leadline.whatif.scenarios import SCENARIOS, Applied, Parameter, Scenario, ScenarioError
+from leadline.whatif.second_profile import with_evidence
 from leadline.whatif.simulator import Result, simulate
 from leadline.whatif.without import without
 

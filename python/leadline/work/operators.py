@@ -98,7 +98,7 @@ def _plain(word: str) -> str:
 
 
 def class_of_generated(detail: str) -> str:
-    """Of what it computes where it was made from a template (`Work` in capture/providers/kernel_origin.py)."""
+    """Of what it computes where it was made from a template (`Work` in capture/providers/torch/kernel_origin.py)."""
     with contextlib.suppress(ValueError, TypeError, AttributeError):
         for work in json.loads(detail).get("work") or ():
             return class_of_operator(str(work["operator"])) or "fused"

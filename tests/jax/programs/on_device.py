@@ -5,7 +5,7 @@ import jaxlib._profiler as profiler
 from tests.importers.xspace_files import Line, Plane, space
 
 from leadline import _xla
-from leadline.capture.providers import jax_devices
+from leadline.capture.providers.jax import devices as jax_devices
 
 Session = profiler.ProfilerSession
 

@@ -1,4 +1,4 @@
-"""What the capture side says of a program's habits (`capture/providers/torch_habits.py`, `jax_habits.py`), as rules
+"""What the capture side says of a program's habits (`capture/providers/torch/habits.py`, `jax_habits.py`), as rules
 read it."""
 
 from __future__ import annotations

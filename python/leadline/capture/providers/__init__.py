@@ -13,14 +13,14 @@ from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
 
 PROVIDERS: tuple[str, ...] = (
-    "leadline.capture.providers.torch",
-    "leadline.capture.providers.nvidia",
-    "leadline.capture.providers.amd",
-    "leadline.capture.providers.accelerator",
-    "leadline.capture.providers.inductor",
+    "leadline.capture.providers.torch.provider",
+    "leadline.capture.providers.nvidia.provider",
+    "leadline.capture.providers.amd.provider",
+    "leadline.capture.providers.accelerator.provider",
+    "leadline.capture.providers.torch.inductor",
     "leadline.capture.providers.cpu",
-    "leadline.capture.providers.jax",
-    "leadline.capture.providers.tensorflow",
+    "leadline.capture.providers.jax.provider",
+    "leadline.capture.providers.tensorflow.provider",
     "leadline.capture.providers.tools",
     "leadline.capture.providers.garbage",
 )
@@ -39,14 +39,14 @@ class Framework(NamedTuple):
 
 
 FRAMEWORKS: dict[str, Framework] = {
-    "leadline.capture.providers.torch": Framework("torch", "The program did not import torch.", ("torch",)),
-    "leadline.capture.providers.inductor": Framework(
+    "leadline.capture.providers.torch.provider": Framework("torch", "The program did not import torch.", ("torch",)),
+    "leadline.capture.providers.torch.inductor": Framework(
         "torch.compile",
         "The program did not compile.",
         ("torch._dynamo.utils", "triton.runtime.jit", "triton.compiler.compiler", "triton.runtime.autotuner"),
     ),
-    "leadline.capture.providers.jax": Framework("jax", "The program did not import JAX.", ("jax",)),
-    "leadline.capture.providers.tensorflow": Framework(
+    "leadline.capture.providers.jax.provider": Framework("jax", "The program did not import JAX.", ("jax",)),
+    "leadline.capture.providers.tensorflow.provider": Framework(
         "tensorflow", "The program did not import TensorFlow.", ("tensorflow", "keras")
     ),
 }

@@ -11,7 +11,7 @@ import weakref
 from types import ModuleType
 from typing import Any
 
-from leadline.capture.providers.torch_native import TorchNative
+from leadline.capture.providers.torch.native import TorchNative
 
 
 class CallAnchors:

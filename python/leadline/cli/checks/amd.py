@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from leadline.capture.providers.amd_files import (
+from leadline.capture.providers.amd.files import (
     TOOL_LIBRARY,
     TOOL_VARIABLE,
     older_candidates,

@@ -50,7 +50,7 @@ if count.value:
     cuda.cuDeviceGet(ctypes.byref(device), 0)
     cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
     from leadline import _native
-    from leadline.capture.providers.nvidia_files import cupti_candidates
+    from leadline.capture.providers.nvidia.files import cupti_candidates
     options = {"cupti_candidates": list(cupti_candidates())}
     if "samples" in sys.argv:
         import os
@@ -206,7 +206,7 @@ def _is_admin() -> bool:
 
 def _start() -> Finding:
     """How Leadline learns that a program starts CUDA."""
-    from leadline.capture.providers.nvidia_files import CUDA_VARIABLE, INJECT_LIBRARY
+    from leadline.capture.providers.nvidia.files import CUDA_VARIABLE, INJECT_LIBRARY
 
     injected = os.environ.get(CUDA_VARIABLE, "")
     if injected and Path(injected).name != INJECT_LIBRARY:
@@ -216,7 +216,7 @@ def _start() -> Finding:
 
 
 def _nvtx() -> Finding:
-    from leadline.capture.providers.nvidia_files import INJECT_LIBRARY, NVTX_VARIABLE, inject_library
+    from leadline.capture.providers.nvidia.files import INJECT_LIBRARY, NVTX_VARIABLE, inject_library
 
     injected = os.environ.get(NVTX_VARIABLE, "")
     if injected and Path(injected).name != INJECT_LIBRARY:

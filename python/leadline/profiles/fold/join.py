@@ -28,7 +28,7 @@ from leadline.profiles.fold.state import (
     Sums,
     ThreadSums,
 )
-from leadline.profiles.moments import OF_A_MOMENT
+from leadline.profiles.peaks import OF_A_MOMENT
 from leadline.profiles.rollup import Shape
 from leadline.profiles.step_rows import together
 

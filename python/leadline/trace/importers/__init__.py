@@ -13,6 +13,7 @@ from leadline.profiles.profile import Profile
 from leadline.profiles.reader import open_profile
 from leadline.profiles.recover import with_loss
 from leadline.schema import LossKind
+from leadline.trace.clock_sync import Compared, on_related_clocks, refuse_unrelated
 from leadline.trace.importers import (
     ctf,
     kineto,
@@ -27,7 +28,6 @@ from leadline.trace.importers import (
 )
 from leadline.trace.jsonstream import COMPRESSION_DAMAGE
 from leadline.trace.kernel.foreign import joined
-from leadline.trace.related import Compared, on_related_clocks, refuse_unrelated
 from leadline.trace.source import DamagedArchive, Source, ctf_traces, sources, xspaces
 from leadline.trace.tables import TraceError
 

@@ -13,9 +13,9 @@ import numpy as np
 from leadline.profiles.builder import ProfileBuilder
 from leadline.profiles.demangle import demangler
 from leadline.schema import FrameKind, MetricKind
+from leadline.trace.event_types import is_collective
 from leadline.trace.importers.spans import Rows
 from leadline.trace.intervals import common, length, union
-from leadline.trace.meaning import is_collective
 from leadline.trace.tables import CALL_KINDS, DEVICE_KINDS, Kind, Trace
 
 _DIRECTION = re.compile(r"\b([HDP]to[HDP])\b")

@@ -17,8 +17,8 @@ from leadline.profiles.builder import ProfileBuilder
 from leadline.profiles.profile import Profile
 from leadline.profiles.tables import Tables
 from leadline.schema import EventKind, FrameKind, LossKind, MetricKind
+from leadline.trace.event_types import device_kind
 from leadline.trace.importers.meta import imported_meta
-from leadline.trace.meaning import device_kind
 from leadline.trace.tables import Kind, TraceError
 from leadline.trace.xspace_tensors import HAS, End
 from leadline.xla.events import graph_scopes

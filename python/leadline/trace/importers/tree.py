@@ -26,6 +26,7 @@ from leadline.steps.names import is_loading, phase_of
 from leadline.steps.of_events import find_steps, main_thread
 from leadline.steps.recording import rows_of_events
 from leadline.trace.allocator import History
+from leadline.trace.event_types import is_backward_operator
 from leadline.trace.importers import frames
 from leadline.trace.importers.device_work import book_device_work, book_idle, busy_facts, device_rows
 from leadline.trace.importers.forward import ForwardOperators
@@ -34,7 +35,6 @@ from leadline.trace.importers.spans import NO_FRAME, Around, Booked, Mask, Place
 from leadline.trace.importers.window import event_columns
 from leadline.trace.intervals import common, length, union
 from leadline.trace.matching import with_matches
-from leadline.trace.meaning import is_backward_operator
 from leadline.trace.tables import CALL_KINDS, Device, Kind, Trace
 
 _ASKS_FOR_BACKWARD = re.compile(r"run_backward|^#* *backward *#*$")

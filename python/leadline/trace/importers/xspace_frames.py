@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from leadline.profiles.builder import ProfileBuilder
 from leadline.schema import FrameKind
+from leadline.trace.event_types import is_collective
 from leadline.trace.importers.spans import Mask, Rows
 from leadline.trace.importers.xspace_buffers import Buffered
-from leadline.trace.meaning import is_collective
 from leadline.trace.tables import Kind, distinct
 from leadline.trace.xspace import Space
 from leadline.xla.events import Event, Named, graph_scopes, python_frame

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.trace.meaning import is_collective
+from leadline.trace.event_types import is_collective
 from leadline.trace.tables import DEVICE_KINDS, Kind
 from leadline.units import duration, percent
 from leadline.whatif.build.draft import Draft

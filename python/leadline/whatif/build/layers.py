@@ -14,7 +14,7 @@ import numpy as np
 
 from leadline.steps import Step
 from leadline.steps.names import phase_of
-from leadline.trace.meaning import is_backward_operator
+from leadline.trace.event_types import is_backward_operator
 from leadline.trace.tables import Kind
 from leadline.whatif.build.cpu import Timeline
 from leadline.whatif.build.draft import Draft

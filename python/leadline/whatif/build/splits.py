@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from leadline.trace.meaning import is_blocking_copy
+from leadline.trace.event_types import is_blocking_copy
 from leadline.trace.tables import Kind
 from leadline.whatif.build.device import Stream, calls_of
 from leadline.whatif.build.draft import Draft

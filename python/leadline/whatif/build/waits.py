@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leadline.trace.meaning import may_wait_for_device, waits_for_device, waits_for_event
+from leadline.trace.event_types import may_wait_for_device, waits_for_device, waits_for_event
 from leadline.trace.tables import Kind
 from leadline.whatif.build.device import TOLERANCE_NS, Stream, calls_of
 from leadline.whatif.build.draft import Draft

@@ -1,0 +1,1 @@
+"""What the providers of GPUs share."""

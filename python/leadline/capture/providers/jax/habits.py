@@ -1,0 +1,69 @@
+"""Habits of a JAX program that cost: what is noted of its programs while they are lowered and run, for the analyzer.
+
+Notes are small dicts, a bounded number of each kind, in the provider's status as `habits`; a note of the same function
+and place again replaces the older one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from leadline.capture.native import Native
+from leadline.capture.providers.jax.arguments import Arguments
+from leadline.capture.providers.jax.lowered import Lowerings
+from leadline.capture.providers.jax.reasons import Reasons
+from leadline.capture.providers.jax.runs import function_name
+from leadline.capture.providers.jax.waits import Waits
+
+_MOST = 40
+"""Notes of one kind."""
+
+
+class Habits:
+    """One per session."""
+
+    def __init__(self, native: Native, loss: Callable[[str], None]) -> None:
+        self._noted: dict[str, dict[str, dict[str, Any]]] = {}
+        self._loss = loss
+        self._reasons = Reasons(self.note)
+        self._lowerings = Lowerings(self.note, self._reasons.lowered, loss)
+        self._arguments = Arguments(self._lowerings.donatable)
+        self._waits = Waits(native, loss)
+
+    def install(self) -> None:
+        """Begin to look."""
+        self._reasons.install()
+        self._lowerings.install()
+        self._waits.install()
+
+    def uninstall(self) -> None:
+        """Look no more, and leave JAX as it was found."""
+        self._lowerings.uninstall()
+        self._reasons.uninstall()
+        self._waits.uninstall()
+
+    def look(self, function: Any, name: str, arguments: Any, named: Any, output: Any) -> bool:
+        """See `Arguments.look`; `name` is `jit(f)`. Whether the next call of this kind is worth a look in any case."""
+        try:
+            copied = self._arguments.look(function, function_name(name), arguments, named, output)
+            self._waits.given(copied)
+        except Exception as error:
+            self._loss(f"What a program of JAX was given could not be looked at ({error!r}).")
+            return False
+        return bool(copied)
+
+    def note(self, kind: str, fact: dict[str, Any]) -> None:
+        """Keep a fact about a function."""
+        noted = self._noted.setdefault(kind, {})
+        told = (*(fact.get(part, "") for part in ("function", "kind", "shape", "number")), *fact.get("frames", ())[:1])
+        key = " ".join(map(str, told))
+        if key in noted or len(noted) < _MOST:
+            before = noted.get(key, {})
+            noted[key] = {**fact, "times": before.get("times", 0) + 1}
+
+    def told(self) -> dict[str, list[dict[str, Any]]]:
+        """All notes by their kind."""
+        for kind, fact in self._arguments.told():
+            self.note(kind, fact)
+        return {kind: list(noted.values()) for kind, noted in self._noted.items() if noted}
