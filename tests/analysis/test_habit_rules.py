@@ -84,7 +84,7 @@ def test_a_file_without_pauses_says_so():
 def test_modules_whose_gradients_nobody_uses_are_named_with_their_backward_pass():
     found = one(analyze(program(unused=UNUSED)), "unused_gradients")
     assert found.severity.value == "warning"
-    assert found.title.startswith("Gradients of 1.0 M parameters are computed and never used, 20 % of the step")
+    assert found.title.startswith("Gradients of 1.00 M parameters are computed and never used, 20 % of the step")
     assert found.lines[0].line == 42
     assert found.gain.expected_ns == 1_700_000  # with a tenth of the forward pass, which is recorded for it
     assert 3 * MS < found.gain.high_ns < 5 * MS  # with a part of the time between operators

@@ -148,7 +148,7 @@ def test_a_model_of_double_precision_is_named(double: int, number: int):
     found = told(inside(operator("aten::addmm", 10, 50), habits=habits), "matmul_shape")
     assert len(found) == number
     assert all(
-        "of double precision" in one.title and "100 % of the 1.0 k parameters" in one.evidence[0] for one in found
+        "of double precision" in one.title and "100 % of the 1.00 k updated" in one.evidence[0] for one in found
     )
 
 

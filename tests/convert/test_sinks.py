@@ -68,7 +68,7 @@ def test_requests_that_a_format_cannot_fulfil() -> None:
     profile = build("operator a | cpu_time=1")
     with pytest.raises(
         ExportError,
-        match="speedscope cannot hold the window of a profile; these can: perfetto, perfetto-archive, ctf, ctf2",
+        match="speedscope cannot hold the window of a profile; these can: perfetto, chrome, perfetto-archive, ctf, ctf2",
     ):
         write(profile, BY_NAME["speedscope"], Request(What.WINDOW), MemorySink())
     with pytest.raises(ExportError, match="pprof has no option depth; its options are: none"):

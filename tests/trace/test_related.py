@@ -89,7 +89,7 @@ def test_what_was_moved_before_is_refused() -> None:
     ("text", "sentence"),
     [
         ("", "is empty; write it with"),
-        ("{}", "line 1 of clocks.json is no output of leadline clock-sync --json"),
+        ("{}", "line 1 of clocks.json is no output of leadline clock-sync --format json"),
         ("nonsense", "line 1 of clocks.json is no output"),
         (
             json.dumps(

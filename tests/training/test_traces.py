@@ -107,4 +107,4 @@ def test_the_verb_prints_a_page_per_rank(tmp_path: Path, capsys) -> None:
     assert main(["summary", str(place)]) == 0
     assert "## Summary of `trace.json`" in capsys.readouterr().out
     assert main(["summary", str(tmp_path / "none.json")]) == 2
-    assert "does not exist" in capsys.readouterr().err
+    assert "cannot be opened" in capsys.readouterr().err

@@ -159,9 +159,10 @@ def test_mistakes_are_one_sentence(trace, capsys, arguments, sentence):
     assert error.count("\n") == 1
 
 
-def test_no_file(capsys):
+def test_no_file(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     assert main(["whatif"]) == 2
-    assert "needs a trace" in capsys.readouterr().err
+    assert "No FILE was named" in capsys.readouterr().err
 
 
 def test_perfetto_timelines(trace, tmp_path):
