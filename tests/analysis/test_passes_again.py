@@ -147,9 +147,7 @@ def test_a_model_of_double_precision_is_named(double: int, number: int):
     habits = {"updated": {"parameters": 1000, "bytes": 8000, "double": double}}
     found = told(inside(operator("aten::addmm", 10, 50), habits=habits), "matmul_shape")
     assert len(found) == number
-    assert all(
-        "of double precision" in one.title and "100 % of the 1.00 k updated" in one.evidence[0] for one in found
-    )
+    assert all("of double precision" in one.title and "100 % of the 1.00 k updated" in one.evidence[0] for one in found)
 
 
 def embedding(looked_up: int, whole: int, *more: str):

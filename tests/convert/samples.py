@@ -127,3 +127,16 @@ def with_allocator(profile: Profile) -> Profile:
     for record in profile.meta["processes"]:
         record["dataflow"] = {"allocators": [told]}
     return profile
+
+
+TRACKS_OF_TWO_MACHINES = {
+    "rank 0 train.py (5) / main": [
+        ("outer", 0, 100, ""),
+        ("aten::linear", 60, 80, "train.py:3"),
+        ("cudaLaunchKernel", 65, 70, "train.py:3"),
+    ],
+    "rank 0 train.py (5) / main (overlapping 1)": [("other", 50, 150, "")],
+    "rank 0 train.py (5) / GPU 0 stream 7": [("gemm", 90, 130, "train.py:3")],
+    "rank 1 train.py (5) / main": [("aten::add", 30, 40, "")],
+}
+"""What a timeline of `two_machines` shows: of every track (name, begin, end, where in the program)."""

@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
-from samples import TREE, two_machines
+from samples import TRACKS_OF_TWO_MACHINES, TREE, two_machines
 
 from leadline.convert.request import NothingThereError
 from leadline.profiles.build import build
@@ -29,16 +29,7 @@ def test_threads_streams_lines_and_arrows(exported: Any) -> None:
             )
             found[" / ".join(map(str, track))].append(span)
             ends[one["pid"], one["tid"], one["ts"]] = one["name"]
-    assert found == {
-        "rank 0 train.py (5) / main": [
-            ("outer", 0, 100, ""),
-            ("aten::linear", 60, 80, "train.py:3"),
-            ("cudaLaunchKernel", 65, 70, "train.py:3"),
-        ],
-        "rank 0 train.py (5) / main (overlapping 1)": [("other", 50, 150, "")],
-        "rank 0 train.py (5) / GPU 0 stream 7": [("gemm", 90, 130, "train.py:3")],
-        "rank 1 train.py (5) / main": [("aten::add", 30, 40, "")],
-    }
+    assert found == TRACKS_OF_TWO_MACHINES
     arrows = {one["ph"]: ends[one["pid"], one["tid"], one["ts"]] for one in events if one["ph"] in "sf"}
     assert arrows == {"s": "cudaLaunchKernel", "f": "gemm"}
     assert len({one["id"] for one in events if one["ph"] in "sf"}) == 1

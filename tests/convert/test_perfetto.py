@@ -9,7 +9,7 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
-from samples import TREE, two_machines
+from samples import TRACKS_OF_TWO_MACHINES, TREE, two_machines
 
 from leadline.convert.request import NothingThereError
 from leadline.profiles.build import build
@@ -51,16 +51,7 @@ def slices(data: bytes) -> tuple[dict[str, list[tuple[Any, ...]]], list[str]]:
 
 def test_threads_streams_lines_and_arrows_of_two_machines(exported: Any) -> None:
     found, arrows = slices(exported("perfetto", two_machines()))
-    assert found == {
-        "rank 0 train.py (5) / main": [
-            ("outer", 0, 100, ""),
-            ("aten::linear", 60, 80, "train.py:3"),
-            ("cudaLaunchKernel", 65, 70, "train.py:3"),
-        ],
-        "rank 0 train.py (5) / main (overlapping 1)": [("other", 50, 150, "")],
-        "rank 0 train.py (5) / GPU 0 stream 7": [("gemm", 90, 130, "train.py:3")],
-        "rank 1 train.py (5) / main": [("aten::add", 30, 40, "")],
-    }
+    assert found == TRACKS_OF_TWO_MACHINES
     assert arrows == [["cudaLaunchKernel", "gemm"]]
 
 

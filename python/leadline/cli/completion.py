@@ -7,6 +7,8 @@ import importlib
 import re
 import sys
 
+from leadline.cli.subcommands import SUBCOMMANDS
+
 _BASH = """\
 _leadline() {{
   local word="${{COMP_WORDS[COMP_CWORD]}}" options=""
@@ -53,8 +55,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def options() -> dict[str, list[str]]:
     """The options of every subcommand, as its parser has them."""
-    from leadline.cli.subcommands import SUBCOMMANDS
-
     found: dict[str, list[str]] = {}
     for one in SUBCOMMANDS:
         words = {mode.word for mode in one.modes}
@@ -70,8 +70,6 @@ def options() -> dict[str, list[str]]:
 
 def _fish(found: dict[str, list[str]]) -> str:
     lines = ["complete -c leadline -n __fish_use_subcommand -f"]
-    from leadline.cli.subcommands import SUBCOMMANDS
-
     for one in SUBCOMMANDS:
         about = one.help.replace("'", "\\'")
         lines.append(f"complete -c leadline -n __fish_use_subcommand -f -a {one.name} -d '{about}'")

@@ -81,8 +81,8 @@ def _beside(profile: Profile) -> list[RankBar]:
         mine = scopes.process == node
         # with a device ranks wait inside the collective's kernel, else inside its call
         on_device = float(device[mine & talks].sum())
-        waited = (on_device or float(time[mine & talks].sum())) / max(one.number, 1)
-        whole = one.mean_ns or float(time[mine].sum()) / max(one.number, 1)
+        waited = (on_device or float(time[mine & talks].sum())) / one.number
+        whole = one.mean_ns or float(time[mine].sum()) / one.number
         wait = int(min(waited, whole))
         seen[one.rank] = RankBar(one.rank, "", int(whole) - wait, wait, False, node)
     return [seen[rank] for rank in sorted(seen)]

@@ -47,7 +47,6 @@ _PHASES = {
     "saving": "saving",
 }
 _ORDER = ("data loading", "forward", "backward", "optimizer", "compile", "garbage collection", "saving", "")
-_KNOWN = {"measured": "measured", "simulated": "simulated", "estimated": "estimated", "at most": "at most"}
 
 
 def start_of(verdict: Verdict, found: Findings | None, words: PathWords, case: Case, file: str) -> Start | None:
@@ -355,8 +354,9 @@ def _cores(account: Account | None) -> list[Help]:
 
 def _finding(fix: Fix, found: Sequence[Finding]) -> Finding | None:
     same = [one for one in found if one.rule == fix.rule]
-    if fix.place is not None:
-        same.sort(key=lambda one: not (one.lines and one.lines[0].line == fix.place.line if fix.place else 0))
+    place = fix.place
+    if place is not None:
+        same.sort(key=lambda one: not (one.lines and one.lines[0].line == place.line))
     return same[0] if same else None
 
 
@@ -373,7 +373,7 @@ def _helped(fix: Fix, finding: Finding | None, account: Account | None, file: st
         fix.gain_ns,
         fix.low_ns,
         fix.high_ns,
-        _KNOWN.get(fix.known, fix.known),
+        fix.known,
         said,
         fix.rule,
         scenario,

@@ -59,7 +59,6 @@ def _give_device_work(trace: Trace, owner: np.ndarray) -> None:
 
 def _part(trace: Trace, mine: np.ndarray, process: int | str, number: int) -> Trace:
     kept = np.flatnonzero(mine)
-    label = process if isinstance(process, int) else f"{process}"
     told = _RANK.search(process) if isinstance(process, str) else None
     theirs = [thread.process == process or number == 0 for thread in trace.threads]
     facts = {name: value for name, value in trace.facts.items() if name != "main_thread"}
@@ -70,7 +69,7 @@ def _part(trace: Trace, mine: np.ndarray, process: int | str, number: int) -> Tr
         events={name: values[kept] for name, values in trace.events.items()},
         flows=[flow for flow in trace.flows if theirs[flow.forward_thread]],
         rank=int(told[1]) if told else -1,
-        source=f"{trace.source} process {label}",
+        source=f"{trace.source} process {process}",
         warnings=trace.warnings if number == 0 else (),
         unread=trace.unread if number == 0 else {},
         facts=facts,

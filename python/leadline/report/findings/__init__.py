@@ -11,7 +11,7 @@ from leadline.report.findings.markdown import as_markdown
 from leadline.report.findings.sarif import as_sarif
 from leadline.report.findings.text import as_text
 
-__all__ = ["ENDINGS", "FORMATS", "as_html", "as_json", "as_markdown", "as_sarif", "as_text"]
+__all__ = ["FORMATS", "as_html", "as_json", "as_markdown", "as_sarif", "as_text"]
 
 
 def as_json(found: Findings) -> str:
@@ -26,4 +26,3 @@ FORMATS: dict[str, Callable[[Findings], str]] = {
     "sarif": as_sarif,
     "html": as_html,
 }
-ENDINGS = {".md": "markdown", ".json": "json", ".sarif": "sarif", ".html": "html", ".htm": "html"}
