@@ -15,12 +15,13 @@ import numpy as np
 from leadline.analysis import Analysis
 from leadline.analysis.busy import busy_share
 from leadline.analysis.columns import Mask, Rows, group_sums, nearest, preorder, subtree_sums
-from leadline.analysis.loop import Loop, find_loop
+from leadline.analysis.loop import Loop, find_loop, widened
 from leadline.analysis.occasional import around
 from leadline.analysis.ofsource import OfSource
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.ranks import is_folded_profile
 from leadline.analysis.sourcecode import Block, Sources, hashes
+from leadline.analysis.turn import rest_of_turn
 from leadline.profiles import Profile
 from leadline.schema import FrameKind, MetricKind
 
@@ -73,7 +74,7 @@ class Case(OfSource):
         found = find_loop(self.profile, self.analysis.scopes)
         if found is None:
             return None
-        found = self._timed_by_samples(found)
+        found = self._timed_by_samples(widened(self.tree, found, rest_of_turn(self.tree, found, self.sources)))
         outside = around(self.tree, found, self.sources).outside
         if not outside.any():
             return found

@@ -7,7 +7,7 @@ is the loop. Every time is then taken without its largest measurement, which is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -61,10 +61,7 @@ def find_loop(profile: Profile, scopes: Scopes) -> Loop | None:
     inside &= nearest(tree.shape, tree.frame_rows(FrameKind.PHASE, "compile")[tree.frame_of]) < 0
     measured = tree.exclusive("time")
     inside &= (measured.count == 0) | (measured.count >= max(1, steps // 10))
-    # where steps at the beginning are left out of the mean, so is what made them long
-    accident = {"accident": WARM} if found.warm_up and found.timed_by in ("trace window", "steps") else {}
-    trimmed = without_first_calls(measured.sum, measured.count, measured.max, **accident)
-    time = np.where(inside, trimmed, 0)
+    time = np.where(inside, _without_first_calls(tree, found), 0)
     work = float(time.sum()) / steps
     least = work
     if found.rests_on == LAUNCHES:  # of the CPU's part little is known; no step is shorter than its kernels
@@ -73,6 +70,23 @@ def find_loop(profile: Profile, scopes: Scopes) -> Loop | None:
     return Loop(
         steps, found.base_ns or least, COUNTED[found.rests_on], root, anchors, inside, time, work, found.timed_by, found
     )
+
+
+def _without_first_calls(tree: Tree, found: Steps) -> Rows:
+    # where steps at the beginning are left out of the mean, so is what made them long
+    accident = {"accident": WARM} if found.warm_up and found.timed_by in ("trace window", "steps") else {}
+    measured = tree.exclusive("time")
+    return without_first_calls(measured.sum, measured.count, measured.max, **accident)
+
+
+def widened(tree: Tree, loop: Loop, more: Mask) -> Loop:
+    """The loop with these nodes, too."""
+    if not more.any():
+        return loop
+    time = np.where(more, _without_first_calls(tree, loop.of), loop.time)
+    work = float(time.sum()) / loop.steps
+    step = loop.step_ns if loop.measured_by else max(loop.step_ns, work)
+    return replace(loop, inside=loop.inside | more, time=time, work_ns=work, step_ns=step)
 
 
 def _thread(profile: Profile, found: Steps) -> list[int]:

@@ -98,6 +98,8 @@ def _fill_blocked(ledger: Ledger, left: float) -> None:
     seen = float(waits.sum()) / ledger.loop.steps
     if left > 0 and seen > 0:
         _book_waits(ledger, waits * (left / seen), states)
+    else:
+        ledger.fill("brief", left, "measured")
 
 
 def _looks(ledger: Ledger) -> tuple[NDArray[np.float64], Rows]:

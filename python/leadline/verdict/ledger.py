@@ -36,10 +36,13 @@ LABELS = {
     "child": "waiting for a child process",
     "kernel": "waiting inside a system call",
     "sleep": "sleeping",
+    "brief": "off a core, in waits too short to be seen",
     "pool": "operations on the framework's own threads",
     "unexplained": "unexplained",
 }
-WAITS = frozenset(("data", "device", "ranks", "core", "lock", "io", "network", "child", "kernel", "sleep", "pool"))
+WAITS = frozenset(
+    ("data", "device", "ranks", "core", "lock", "io", "network", "child", "kernel", "sleep", "brief", "pool")
+)
 
 
 @dataclass

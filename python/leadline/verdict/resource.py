@@ -31,6 +31,7 @@ _KIND_OF_PART = {
     "lock": "blocked",
     **dict.fromkeys(("io", "network", "child", "kernel"), "blocked"),
     "sleep": "blocked",
+    "brief": "blocked",
     "saving": "saving",
     "rare": "rare",
     "collection": "collection",

@@ -26,6 +26,7 @@ SHORT = {
     "child": "waiting for a child process",
     "kernel": "waiting inside a system call",
     "sleep": "sleeping",
+    "brief": "off a core, in short waits",
     "pool": "operations on the framework's threads",
     "imports": "importing modules",
     "start": "before the first event",
