@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import torch
@@ -113,18 +114,25 @@ def test_the_programs_own_profiler_may_run_before_during_and_after(measure):
 def test_time_agrees_where_operators_are_long(measure):
     left, right = torch.randn(512, 512), torch.randn(512, 512)
     both = {}
+    waited = []
+
+    def waited_for_a_core() -> int:
+        """Nanoseconds that this thread could have run while others had the cores (proc(5): the second figure)."""
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1])
 
     def run() -> None:
+        before = waited_for_a_core()
         with profile(activities=[ProfilerActivity.CPU]) as theirs:
             for _ in range(30):
                 torch.mm(left, right)
+        waited.append(waited_for_a_core() - before)
         both["theirs"] = theirs
 
     ours = measure(run)
     theirs_ns = sum(event.cpu_time_total * 1000 for event in both["theirs"].key_averages() if event.key == "aten::mm")
     ours_ns = sum(node.exclusive("call_time").sum for node in ours.tree.find(kind="operator", name="aten::mm"))
-    # The same intervals, read by two clocks a callback apart.
-    assert abs(ours_ns - theirs_ns) <= 0.05 * theirs_ns + 30 * 20_000
+    # The same intervals, read by two clocks a callback apart; on a busy machine the core may be lost between the two.
+    assert abs(ours_ns - theirs_ns) <= 0.05 * theirs_ns + 30 * 20_000 + waited[0]
 
 
 @contextmanager

@@ -70,6 +70,6 @@ def test_steps_that_are_drawn_take_the_mean_time(tmp_path: Path) -> None:
     path.write_text(json.dumps({"traceEvents": events}))
     graph = load(path)
     page = strips(graph, "nothing", graph, simulate(graph))
-    assert "Of steps 1 and 2: above as measured (4 ms)" in page, "the mean of the six behind the warm-up is 2 ms"
+    assert "Of steps 1 and 2: above as measured (4.00 ms)" in page, "the mean of the six behind the warm-up is 2 ms"
     widths = re.findall(r"width=(\d+) height=10 fill-opacity=([\d.]+)", page)
     assert [(int(width), float(opacity)) for width, opacity in widths] == [(400, 1.0), (400, 1.0)]
