@@ -9,7 +9,6 @@ const { build } = createRequire(`${ui}package.json`)("esbuild");
 const [question, ...files] = process.argv.slice(2);
 
 const entry = `
-  export { align } from "./model/align";
   export { backwardEdges } from "./model/dataflow";
   export { openProfile } from "./model/reader";
 `;
@@ -30,15 +29,6 @@ const QUESTIONS = {
   edges([profile]) {
     const { source, target } = model.backwardEdges(profile);
     return source.map((one, i) => [one, target[i]]);
-  },
-  /** The partition of nodes that the aligned tree makes, as rows by node of each side, and what was renamed. */
-  aligned([before, after]) {
-    const { rowOf, frameOf, renamed } = model.align(before, after);
-    const name = (frame, profile) => profile.frameText("name", frame);
-    return {
-      rows: rowOf.map((rows) => [...rows]),
-      renamed: [...renamed].map(([row, frame]) => [name(frameOf[row][1], before), name(frame, after)]),
-    };
   },
 };
 console.log(JSON.stringify(QUESTIONS[question](profiles)));

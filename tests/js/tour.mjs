@@ -130,12 +130,6 @@ const observed = await withPage({ colorScheme: "dark" }, async (page, seen) => {
     await press("ArrowDown", "ArrowDown");
     o.diffSelected = await panel("diff");
   }
-  await page
-    .locator("#page-diff input[type=file]")
-    .setInputFiles({ name: "broken.leadline", mimeType: "", buffer: Buffer.from("PK no") });
-  await settled();
-  o.broken = await page.locator("#page-diff [role=status]").innerText();
-
   if (await page.locator("#tab-overview").isVisible()) await tab("overview");
   const show = page.locator(".finding button", { hasText: "flame graph" });
   if (await show.count()) {

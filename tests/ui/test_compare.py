@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import threading
 
+import numpy as np
 import pytest
 
 from leadline.cli import main as cli
@@ -48,6 +50,53 @@ def test_the_server_delivers_what_diff_prints(pair, capsys):
     assert json.loads(View([(str(pair[0]), open_profile(pair[0]))]).answer("comparison", {})[1]) is None
 
 
+def column(text, dtype):
+    return np.frombuffer(base64.b64decode(text), dtype)
+
+
+def test_the_flame_graph_is_drawn_of_what_diff_counts(pair):
+    view = View([(str(file), open_profile(file)) for file in pair])
+    tree = json.loads(view.answer("compared-tree", {})[1])
+    found = json.loads(view.answer("comparison", {})[1])
+    parent = column(tree["parent"], "<i4")
+    before, after = (column(one, "<f8") for one in tree["metrics"]["time"])
+    assert (parent[1:] < np.arange(1, len(parent))).all()
+    assert [before.sum(), after.sum()] == [found["work"]["a"], found["work"]["b"]] == [1e9, 1e9]
+    calls = [column(one, "<f8").sum() for one in tree["metrics"]["calls"]]
+    assert calls == found["calls"]
+    for file, rows in zip(pair, tree["rows"], strict=True):
+        nodes = open_profile(file).tree.parent[1:]
+        mine = column(rows, "<i4")
+        assert (parent[mine[1:]] == mine[nodes]).all(), "a child stands below its parent's row"
+
+
+def test_a_renamed_function_is_one_row_with_both_names():
+    def named(name):
+        return build(
+            f"""
+process t.py | pid=1
+  thread main
+    python {name} @ /a/t.py:10
+      operator aten::mm | time=100 call_time=100
+      operator aten::exp | time=5 call_time=5
+""".lstrip("\n")
+        )
+
+    tree = json.loads(View([("a", named("loss")), ("b", named("criterion"))]).answer("compared-tree", {})[1])
+    assert [name for _, name in tree["renamed"]] == ["criterion"]
+    assert tree["rows"][0] == tree["rows"][1]
+
+
+def test_an_editor_is_handed_all_that_the_page_asks_for(pair, tmp_path):
+    out = tmp_path / "page.json"
+    assert cli.main(["view", *map(str, pair), "--data", str(out)]) == 0
+    view = View([(str(file), open_profile(file)) for file in pair])
+    data = json.loads(out.read_text())
+    assert data["comparison"] == json.loads(view.answer("comparison", {})[1])
+    assert data["comparedTree"] == json.loads(view.answer("compared-tree", {})[1])
+    assert data["reports"] == [json.loads(view.answer(f"report/{index}", {})[1]) for index in (0, 1)]
+
+
 def test_set_up_is_no_part_of_the_step_on_the_page(pair, browse):
     server = ViewServer(View([(str(file), open_profile(file)) for file in pair]))
     thread = threading.Thread(target=server.serve, daemon=True)
@@ -61,3 +110,4 @@ def test_set_up_is_no_part_of_the_step_on_the_page(pair, browse):
     assert "no clear change" in seen["step"]
     assert "The runs have 10 to 100 steps." in seen["all"]
     assert "No path changed." in seen["all"]
+    assert "1.00 s before, 1.00 s after" in seen["all"], "the flame graph counts as the table does"

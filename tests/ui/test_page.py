@@ -110,7 +110,6 @@ def test_comparison(tour):
     assert "6 and 6 steps" in tour["diff"]
     assert "What changed" in tour["diff"]
     assert "before" in tour["diffSelected"]
-    assert "The file is not a Leadline profile or is cut off" in tour["broken"]
 
 
 def test_a_phone_and_a_large_font(tour):

@@ -35,6 +35,8 @@ export interface Comparison {
   calls: [number, number];
   changes: PathChange[];
   change_count: number;
+  /** Name before, name after, each pair once. */
+  renamed: [string, string][];
   smallest: string;
   doubt: string;
 }

@@ -1,88 +1,41 @@
 import { expect, test } from "vitest";
-import { changes, diffOf } from "./diff";
+import type { Comparison } from "./comparison";
+import { diffOf, type ComparedTree } from "./diff";
 import { drawn } from "./testing/drawing";
 
-const before = () =>
+const text = (values: ArrayLike<number> & { buffer: ArrayBufferLike }) =>
+  btoa(String.fromCharCode(...new Uint8Array(values.buffer)));
+const rows = (...values: number[]) => text(Int32Array.from(values));
+const column = (...values: number[]) => text(Float64Array.from(values));
+
+const side = (name: string, operator: string) =>
   drawn(`
-  process /old/train.py
-    thread Main-1
-      python main @ /old/t.py:10
+  process train.py
+    thread main
+      python ${name} @ /a/t.py:1
         operator mm | time=100/2 call_time=100/2
-        operator relu | time=10/2 call_time=10/2
-      operator Optimizer.step#SGD | time=2/2 call_time=2/2
+        operator ${operator} | time=10/1 call_time=10/1
 `);
-const after = () =>
-  drawn(
-    `
-  process /new/train.py
-    thread Main-7
-      python main @ /new/t.py:15
-        operator mm | time=60/1 call_time=60/1
-        operator gelu漢 | time=7/1 call_time=7/1
-      operator Optimizer.step#SGD | time=1/1 call_time=1/1
-`,
-    { host: { hostname: "other" } },
-  );
+/** Rows: root, process, thread, function, mm, relu of before, gelu of after. */
+const tree: ComparedTree = {
+  parent: rows(-1, 0, 1, 2, 3, 3, 3),
+  rows: [rows(0, 1, 2, 3, 4, 5), rows(0, 1, 2, 3, 4, 6)],
+  renamed: [[3, "criterion"]],
+  metrics: {
+    time: [column(0, 0, 0, 0, 50, 5, 0), column(0, 0, 0, 0, 60, 0, 7)],
+    calls: [column(0, 0, 0, 0, 1, 0.5, 0), column(0, 0, 0, 0, 1, 0, 1)],
+    of_a_newer_release: [column(0, 0, 0, 0, 0, 0, 1), column(0, 0, 0, 0, 0, 0, 1)],
+  },
+};
 
-test("paths are aligned by names and values are per step", async () => {
-  const diff = diffOf(await before(), await after());
-  expect(diff.perStep).toBe(true);
-  expect(diff.steps).toEqual([2, 1]);
-  const rows = changes(diff, "time").map((one) => `${diff.after.name(one.node)} ${one.before} ${one.after}`);
-  expect(rows).toEqual(["mm 50 60", "gelu漢 0 7", "relu 5 0"]);
-  expect(diff.before.metrics.values("time").whole[0]).toBe(56);
-  expect(diff.after.metrics.values("time").whole[0]).toBe(68);
-});
-
-test("a function with another name is one row with both names; what calls others stays new and gone", async () => {
-  const named = (name: string, other: string) =>
-    drawn(`
-  process /old/train.py
-    thread Main-1
-      python ${name} @ /old/t.py:10
-        operator mm | time=100 call_time=100
-        python inner${name} @ /old/t.py:20
-          operator exp | time=5 call_time=5
-          operator log | time=6 call_time=6
-      python ${other} @ /old/t.py:30
-        operator ${other} | time=7 call_time=7
-`);
-  const diff = diffOf(await named("loss", "pad"), await named("criterion", "crop"));
-  expect(diff.renamed.map(({ from, to }) => `${from} > ${to}`)).toEqual([
-    "loss > criterion",
-    "innerloss > innercriterion",
-  ]);
-  expect(diff.after.name(diff.renamed[0].row)).toBe("loss → criterion");
-  const rows = changes(diff, "time").map((one) => `${diff.after.name(one.node)} ${one.before} ${one.after}`);
-  expect(rows).toEqual(["pad 7 0", "crop 0 7"]);
-});
-
-test("every node of both profiles has its row", async () => {
-  const [one, other] = [await before(), await after()];
-  const { rowOf, before: a, after: b } = diffOf(one, other);
-  for (const [profile, rows] of [
-    [one, rowOf[0]],
-    [other, rowOf[1]],
-  ] as const)
-    for (let node = 1; node < profile.size; node++) {
-      expect(a.parent[rows[node]]).toBe(rows[profile.parent[node]]);
-      if (profile.kind(node) === "operator") expect(b.name(rows[node])).toBe(profile.name(node));
-    }
-});
-
-test("what hinders comparing is said", async () => {
-  const diff = diffOf(await before(), await after());
-  expect(diff.hindrances).toEqual(["Other machines: unknown before, other after."]);
-});
-
-test("a profile with itself has no change", async () => {
-  const diff = diffOf(await before(), await before());
-  expect(changes(diff, "time")).toEqual([]);
-  expect(diff.hindrances).toEqual([]);
-});
-
-test("two programs with nothing in common", async () => {
-  const diff = diffOf(await before(), await drawn("process x\n  thread t\n    operator a | time=3 call_time=3"));
-  expect(diff.perStep).toBe(false);
-  expect(diff.after.metrics.values("time").whole[0]).toBe(3);
+test("rows and figures are Python's, names and places those of the profiles", async () => {
+  const [before, after] = [await side("loss", "relu"), await side("criterion", "gelu漢")];
+  const diff = diffOf(before, after, {} as Comparison, tree);
+  const names = Array.from({ length: 7 }, (_, row) => diff.after.name(row));
+  expect(names.slice(2)).toEqual(["main", "loss → criterion", "mm", "relu", "gelu漢"]);
+  expect(diff.metrics.sort()).toEqual(["calls", "time"]);
+  expect([diff.before, diff.after].map((one) => one.metrics.values("time").whole[3])).toEqual([55, 67]);
+  expect([diff.before, diff.after].map((one) => one.metrics.values("calls").whole[0])).toEqual([1.5, 2]);
+  expect(diff.rowOf[1][5]).toBe(6);
+  expect(diff.before.line(diff.before.frame[3])).toBe(1);
 });

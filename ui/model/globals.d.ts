@@ -6,6 +6,12 @@ declare class TextDecoder {
   decode(data: Uint8Array): string;
 }
 
+declare class TextEncoder {
+  encode(text: string): Uint8Array;
+}
+
+declare function atob(text: string): string;
+
 interface ByteReader {
   read(): Promise<{ done: boolean; value?: Uint8Array }>;
 }

@@ -1,13 +1,13 @@
-// The second profile, from after a change: read when somebody first wants it, and what it has in common with the first.
+// The second profile, from after a change, and what Python says of both: read when somebody first wants it.
 
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { diffOf, type Diff } from "../model/diff";
 import type { Profile } from "../model/profile";
 import { openProfile } from "../model/reader";
 import type { Host } from "./host";
 
 export interface Comparison {
-  /** Null until another profile is there. */
+  /** Null until it has been read. */
   diff: Diff | null;
   /** Name of the profile from after the change. */
   name: string;
@@ -16,37 +16,37 @@ export interface Comparison {
   reading: boolean;
   /** Whether there is a second profile to look at, read or not. */
   possible: boolean;
-  load(name: string, bytes: () => Promise<Uint8Array>): void;
-  /** Reads the one that was given with the first. */
   wanted(): void;
 }
 
-const READING = "Reading …";
+const READING = "Comparing …";
+const NO_PYTHON = "Comparing two profiles needs Python with Leadline; `leadline view BEFORE AFTER` does it.";
 
 export function useComparison(host: Host, profile: Profile): Comparison {
-  const [other, setOther] = useState<{ profile: Profile; name: string } | null>(null);
+  const [diff, setDiff] = useState<Diff | null>(null);
   const [said, say] = useState("");
   const asked = useRef(false);
-  const diff = useMemo(() => (other ? diffOf(profile, other.profile) : null), [other]);
-  const load = async (name: string, bytes: () => Promise<Uint8Array>) => {
-    asked.current = true;
+  const possible = host.names.length > 1;
+  const read = async () => {
     say(READING);
     try {
-      setOther({ profile: await openProfile(await bytes()), name });
-      say("");
+      const [compared, other] = await Promise.all([host.comparison?.(), host.bytes(1).then(openProfile)]);
+      if (compared) setDiff(diffOf(profile, other, compared.found, compared.tree));
+      say(compared ? "" : NO_PYTHON);
     } catch (error) {
       say((error as Error).message);
     }
   };
   return {
     diff,
-    name: other?.name ?? "",
+    name: host.names[1] ?? "",
     said,
     reading: said === READING,
-    possible: other !== null || host.names.length > 1,
-    load: (name, bytes) => void load(name, bytes),
+    possible,
     wanted() {
-      if (!asked.current && host.names.length > 1) void load(host.names[1], () => host.bytes(1));
+      if (asked.current || !possible) return;
+      asked.current = true;
+      void read();
     },
   };
 }

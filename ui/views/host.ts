@@ -2,8 +2,23 @@
 // VS Code. A page never asks which of them it is.
 
 import type { Comparison } from "../model/comparison";
+import type { ComparedTree } from "../model/diff";
 import type { Predicted } from "../model/predicted";
 import type { Findings, Report } from "../model/report";
+
+/** What `leadline diff` says of two profiles, and both on one tree. */
+export interface Compared {
+  found: Comparison;
+  tree: ComparedTree;
+}
+
+/** What `leadline view --data` writes: answers for all profiles at once. */
+export interface PythonSays {
+  reports: (Report | null)[];
+  findings: (Findings | null)[];
+  comparison: Comparison | null;
+  comparedTree: ComparedTree | null;
+}
 
 export interface Host {
   /** Names of the profiles, the first one before a change and the second after it where there are two. */
@@ -13,8 +28,8 @@ export interface Host {
   /** What Python says about the profile; null where there is no Python. */
   report(index: number): Promise<Report | null>;
   findings(index: number): Promise<Findings | null>;
-  /** What `leadline diff` says of the two profiles; null or absent where there is no Python or only one. */
-  comparison?(): Promise<Comparison | null>;
+  /** Null or absent where there is no Python or only one profile. */
+  comparison?(): Promise<Compared | null>;
   /** A predicted timeline, by the title of its scenario (empty: the best advice); absent where there is no Python. */
   predicted?(index: number, name: string): Promise<Predicted>;
   /** Titles of those that are at hand, so the page shows them at once. */

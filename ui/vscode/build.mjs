@@ -24,8 +24,8 @@ const extension = await build({
   ...shared,
   entryPoints: { extension: "extension.ts" },
   format: "cjs",
-  platform: "browser", // nothing of Node: the same file runs in the web's extension host
-  external: ["vscode"],
+  platform: "browser", // the same file runs in the web's extension host, where asking.ts finds no Node
+  external: ["vscode", "child_process"],
 });
 const page = await build({
   ...shared,

@@ -3,6 +3,7 @@
 import * as vscode from "vscode";
 import { visible } from "../model/units";
 import type { Files } from "./files";
+import { pythonSays } from "./asking";
 import type { FromPage, ToPage } from "./messages";
 import { Sources } from "./sources";
 import type { OpenProfile, Store } from "./store";
@@ -17,6 +18,7 @@ interface Shown {
 export class ProfileEditors implements vscode.CustomReadonlyEditorProvider {
   private readonly shown = new Map<string, Shown>();
   private readonly sources = new Sources();
+  private looks = 0;
 
   constructor(
     private readonly extension: vscode.ExtensionContext,
@@ -101,7 +103,9 @@ export class ProfileEditors implements vscode.CustomReadonlyEditorProvider {
       for (const [i, uri] of uris.entries()) open.push(await this.store.add(uri, profiles[i], holder));
       const names = uris.map((uri) => vscode.workspace.asRelativePath(uri));
       const version = String(this.extension.extension.packageJSON.version);
-      say({ type: "open", names, version, profiles, findings: open.map((one) => one.findings) });
+      const look = ++this.looks;
+      say({ type: "open", look, names, version, profiles, findings: open.map((one) => one.findings) });
+      void pythonSays(uris).then((said) => say({ type: "said", look, said }));
     } catch (error) {
       for (const uri of uris) this.store.close(uri, holder);
       say({ type: "failed", sentence: visible(error instanceof Error ? error.message : String(error)) });

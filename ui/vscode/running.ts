@@ -61,7 +61,8 @@ async function allowed(): Promise<boolean> {
   return false;
 }
 
-async function interpreter(resource: vscode.Uri): Promise<string> {
+/** The interpreter that has Leadline, as far as settings say. */
+export async function interpreter(resource: vscode.Uri): Promise<string> {
   const chosen = vscode.workspace.getConfiguration("leadline", resource).get("python", "");
   if (chosen) return chosen;
   const python = vscode.extensions.getExtension<PythonApi>("ms-python.python");

@@ -1,10 +1,10 @@
 // The two hosts of the web page: everything in the file itself, or a local server of `leadline view`.
 
-import type { Comparison } from "../model/comparison";
+import { fromBase64 } from "../model/base64";
 import type { Predicted } from "../model/predicted";
 import type { Findings, Report } from "../model/report";
 import { isObject } from "../model/reader";
-import type { Host } from "../views/host";
+import type { Compared, Host } from "../views/host";
 
 /** How often the server of a run that goes on is asked whether there is more. */
 const ASK_MS = 2000;
@@ -117,8 +117,9 @@ class Server implements Host {
     return (await (await this.fetched(`predicted/${index}?${new URLSearchParams({ name })}`)).json()) as Predicted;
   }
 
-  async comparison(): Promise<Comparison | null> {
-    return (await (await this.fetched("comparison")).json()) as Comparison | null;
+  async comparison(): Promise<Compared | null> {
+    const found = (await (await this.fetched("comparison")).json()) as Compared["found"] | null;
+    return found && { found, tree: (await (await this.fetched("compared-tree")).json()) as Compared["tree"] };
   }
 
   async source(file: string): Promise<string | null> {
@@ -137,13 +138,4 @@ class Server implements Host {
     const said = (await answer.text().catch(() => "")).trim();
     throw new HostError(said || `The server of this page answered ${answer.status}.`);
   }
-}
-
-function fromBase64(text: string): Uint8Array {
-  const native = (Uint8Array as unknown as { fromBase64?(text: string): Uint8Array }).fromBase64;
-  if (native) return native.call(Uint8Array, text);
-  const raw = atob(text);
-  const bytes = new Uint8Array(raw.length);
-  for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
-  return bytes;
 }

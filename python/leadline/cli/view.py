@@ -29,6 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--port", type=_port, default=0, help="port on the loopback address (default: any that is free)"
     )
     add_source_root(parser)
+    parser.add_argument(
+        "--data", metavar="OUT", help="write what the page asks for as JSON to OUT (- is the terminal), for editors"
+    )
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
 
 
@@ -50,11 +53,15 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.after is not None:
             raise CommandError("leadline view --live shows one run; compare files of it with `leadline diff`.")
         return _live(arguments)
-    from leadline.cli.files import open_profile
+    from leadline.cli.files import open_profile, write_result
     from leadline.report.server import View
 
     names = [name for name in (arguments.file, arguments.after) if name is not None]
-    return _in_browser(View([(name, open_profile(name)) for name in names]), arguments)
+    view = View([(name, open_profile(name)) for name in names])
+    if arguments.data is not None:
+        write_result(view.data(), arguments.data, force=True)
+        return 0
+    return _in_browser(view, arguments)
 
 
 def _live(arguments: argparse.Namespace) -> int:

@@ -108,12 +108,13 @@ class Diff:
         )
 
 
-def compare(a: Sequence[Profile], b: Sequence[Profile]) -> Diff:
-    """The comparison of side A (before) with side B (after); raises CompareError for an empty side."""
+def compare(a: Sequence[Profile], b: Sequence[Profile], aligned: Aligned | None = None) -> Diff:
+    """The comparison of side A (before) with side B (after), on their `aligned` tree where that is known already;
+    raises CompareError for an empty side."""
     if not a or not b:
         raise CompareError("A comparison needs at least one profile on each side.")
     profiles = [*a, *b]
-    aligned = align(profiles, [False] * len(a) + [True] * len(b))
+    aligned = aligned or align(profiles, [False] * len(a) + [True] * len(b))
     runs = runs_of(aligned, profiles)
     return _Comparison(aligned, profiles, runs, len(a)).diff()
 

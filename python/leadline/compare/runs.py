@@ -56,32 +56,48 @@ def runs_of(aligned: Aligned, profiles: Sequence[Profile]) -> list[Run]:
     return [_run(aligned, profile, rows) for profile, rows in zip(profiles, aligned.row_of, strict=True)]
 
 
+class StepSums:
+    """Sums of one profile over the aligned rows, of one step of its loop. Set-up is no part of a step; what the loop
+    does now and then is a small part of each."""
+
+    def __init__(self, aligned: Aligned, profile: Profile, rows: NDArray[np.int64]) -> None:
+        self.case = Case(profile)
+        self.loop = loop = self.case.known_loop
+        self.steps = max(loop.steps, 1) if loop else 1
+        self.size = aligned.shape.size
+        self._tree, self._rows = profile.tree, rows
+        self._inside = loop.inside | self.case.rare_work if loop else np.ones(len(profile.tree), np.bool_)
+
+    def of(self, values: NDArray[np.int64]) -> Floats:
+        """`values` by node, exclusive."""
+        return np.bincount(self._rows, weights=np.where(self._inside, values, 0), minlength=self.size) / self.steps
+
+    def metric(self, name: str) -> Floats:
+        """An additive metric, or `calls`; of `time` first calls are left out."""
+        tree = self._tree
+        if name == "calls":
+            return self.of(without_repeats(tree).count + tree.exclusive("gpu_time").count)
+        measured = tree.exclusive(name)
+        if name == "time":
+            return self.of(without_first_calls(measured.sum, measured.count, measured.max))
+        return self.of(measured.sum)
+
+
 def _run(aligned: Aligned, profile: Profile, rows: NDArray[np.int64]) -> Run:
     tree = profile.tree
-    size = aligned.shape.size
-    case = Case(profile)
-    loop = case.known_loop
-    steps = max(loop.steps, 1) if loop else 1
-    found_by = loop.found_by if loop else "the whole run"
-    # Set-up is no part of a step; what the loop does now and then is a small part of each.
-    inside = loop.inside | case.rare_work if loop else np.ones(len(tree), np.bool_)
-
-    def summed(values: NDArray[np.int64]) -> Floats:
-        return np.bincount(rows, weights=np.where(inside, values, 0), minlength=size) / steps
-
-    measured = tree.exclusive("time")
-    trimmed = without_first_calls(measured.sum, measured.count, measured.max)
+    sums = StepSums(aligned, profile, rows)
+    steps, loop = sums.steps, sums.loop
     return Run(
         steps,
-        found_by,
+        loop.found_by if loop else "the whole run",
         loop.step_ns if loop and loop.measured_by else 0.0,
-        _step_noise(case),
-        summed(trimmed),
-        _noise(measured, rows, size),
+        _step_noise(sums.case),
+        sums.metric("time"),
+        _noise(tree.exclusive("time"), rows, sums.size),
         float(tree.exclusive("operator_running_time").sum.sum()) / steps,
-        summed(tree.exclusive("gpu_time").sum),
-        summed(tree.exclusive("alloc_bytes").sum),
-        summed(without_repeats(tree).count + tree.exclusive("gpu_time").count),
+        sums.metric("gpu_time"),
+        sums.metric("alloc_bytes"),
+        sums.metric("calls"),
         float(tree.inclusive("peak_live_bytes").sum[0]),
     )
 

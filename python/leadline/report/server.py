@@ -16,9 +16,10 @@ import threading
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
+from leadline import __version__
 from leadline._local_server import TEXT, LocalHandler, LocalServer, is_token
 from leadline.profiles import Profile
 from leadline.report.build import build_report
@@ -27,6 +28,9 @@ from leadline.report.embedded import packed
 from leadline.report.html import findings_of, page_findings, page_report, render_server_page
 from leadline.report.model import ReportOptions
 from leadline.report.page_sources import PageSources
+
+if TYPE_CHECKING:
+    from leadline.compare.align import Aligned
 
 _TOP = 200
 
@@ -43,11 +47,7 @@ class View:
         self._reading = threading.Lock()
         self._sources: PageSources | None = None
         self._predictors: dict[int, Any] = {}
-
-    def without_python(self) -> None:
-        """The page is to show what it makes of the bytes alone, as in an editor."""
-        for index in range(len(self._profiles)):
-            self._made[f"report/{index}"] = self._made[f"findings/{index}"] = b"null"
+        self._aligned: Aligned | None = None
 
     def answer(self, path: str, query: dict[str, list[str]]) -> tuple[str, bytes] | None:
         """(content type, body); None where there is no such thing."""
@@ -56,8 +56,8 @@ class View:
             return "text/html; charset=utf-8", render_server_page(self._names).encode()
         if kind == "source":
             return "application/json", json.dumps({"text": self._source(query.get("file", [""])[0])}).encode()
-        if path == "comparison":
-            return "application/json", self._once(path, self._comparison)
+        if path in ("comparison", "compared-tree"):
+            return "application/json", self._once(path, lambda: self._compared(path))
         place = int(rest) if rest.isascii() and rest.isdigit() and len(rest) < 6 else -1
         index = place if place < len(self._profiles) else -1
         if index < 0 or kind not in ("profile", "report", "findings", "predicted"):
@@ -97,6 +97,7 @@ class View:
             self._made.clear()
             self._sources = None
             self._predictors.clear()
+            self._aligned = None
 
     def _report(self, index: int) -> dict[str, Any]:
         options = ReportOptions(top=_TOP, frames=False, merge_layers=False, verdict=True)
@@ -112,14 +113,43 @@ class View:
         predictor = self._predictors.setdefault(index, Predictor(self._profiles[index]))
         return json.dumps(predictor.answer(name)).encode()
 
-    def _comparison(self) -> bytes:
-        """What `leadline diff` says of the two profiles; null where there are not two."""
+    def _compared(self, part: str) -> bytes:
+        """What `leadline diff` says of the two profiles, and both on one tree; null where there are not two."""
         if len(self._profiles) < 2:
             return b"null"
         from leadline.compare import compare  # where somebody asks for it
+        from leadline.compare.align import align
+        from leadline.report.compared_tree import compared_tree
 
-        found = comparison_object(compare(self._profiles[:1], self._profiles[1:2]))
+        before, after = self._profiles[:2]
+        if self._aligned is None:
+            self._aligned = align([before, after], [False, True])
+        if part == "comparison":
+            found = comparison_object(compare([before], [after], self._aligned))
+        else:
+            found = compared_tree(self._aligned, before, after)
         return json.dumps(found, allow_nan=False).encode()
+
+    def data(self) -> bytes:
+        """All that the page asks for but bytes and sources, as one JSON: what an editor hands to it."""
+
+        def said(path: str) -> Any:
+            found = self.answer(path, {})
+            return None if found is None else json.loads(found[1])
+
+        several = range(len(self._profiles))
+        return json.dumps(
+            {
+                "version": __version__,
+                "names": self._names,
+                "reports": [said(f"report/{index}") for index in several],
+                "findings": [said(f"findings/{index}") for index in several],
+                "comparison": said("comparison"),
+                "comparedTree": said("compared-tree"),
+            },
+            separators=(",", ":"),
+            allow_nan=False,
+        ).encode()
 
     def _source(self, file: str) -> str | None:
         with self._lock:

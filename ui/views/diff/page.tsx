@@ -1,20 +1,18 @@
 // Two profiles compared: what hinders it, a flame graph in red and blue, and the paths that changed.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Comparison } from "../../model/comparison";
-import { changes, type Change, type Diff } from "../../model/diff";
+import type { Diff } from "../../model/diff";
 import { baseName } from "../../model/frames";
 import type { Profile } from "../../model/profile";
-import { inUnit, metricName, number, share, visible } from "../../model/units";
-import { frameLabel, TreeView, type ViewNode } from "../../model/view";
+import { inUnit, metricName, number, visible } from "../../model/units";
+import { TreeView, type ViewNode } from "../../model/view";
 import { DrawingLayers, type Layers } from "../canvas";
 import { redBlue } from "../flame/colouring";
 import { FlameGraph, type Colouring } from "../flame/graph";
 import type { Opened } from "../opened";
-import { SortTable, type Column } from "../tables/table";
 import { change } from "./change";
 import { Judged } from "./judged";
-import { Card, DiffLegend, KindChip, Nothing, Toggle } from "../widgets";
+import { DiffLegend, KindChip, Nothing, Toggle } from "../widgets";
 
 export function DiffPage({ opened, shown }: { opened: Opened; shown: boolean }) {
   const { host, comparison } = opened;
@@ -29,32 +27,15 @@ export function DiffPage({ opened, shown }: { opened: Opened; shown: boolean }) 
         <span class="quiet">
           {diff ? `${visible(baseName(host.names[0]))} before, ${visible(baseName(comparison.name))} after` : ""}
         </span>
-        <span class="grow" />
-        <label class="plain file-choice">
-          Compare with a file …
-          <input
-            type="file"
-            accept=".leadline"
-            onChange={(event) => {
-              const file = event.currentTarget.files?.[0];
-              if (file) comparison.load(file.name, async () => new Uint8Array(await file.arrayBuffer()));
-            }}
-          />
-        </label>
       </div>
       <p role="status" aria-busy={comparison.reading} class={said ? "banner" : "offscreen"}>
         {visible(said)}
       </p>
       {diff ? (
-        <Shown
-          key={comparison.name}
-          diff={diff}
-          shown={shown}
-          ask={comparison.name === host.names[1] ? host.comparison?.bind(host) : undefined}
-        />
+        <Shown diff={diff} shown={shown} />
       ) : said ? null : (
         <Nothing>
-          Choose a profile from after a change; <code>leadline view BEFORE AFTER</code> opens two at once.
+          One profile is open; <code>leadline view BEFORE AFTER</code> compares two.
         </Nothing>
       )}
     </>
@@ -66,7 +47,7 @@ function changedMost(diff: Diff): string {
   const main = diff.after.metrics.main;
   const first = diff.metrics.includes(main) ? main : (diff.metrics[0] ?? "time");
   const by = (name: string) => {
-    const [a, b] = [diff.before, diff.after].map((one, i) => one.metrics.values(name).whole[0] / (diff.steps[i] || 1));
+    const [a, b] = [diff.before, diff.after].map((one) => one.metrics.values(name).whole[0]);
     return Math.abs(b - a);
   };
   const times = ["time", "gpu_time", "cpu_sample"].filter((name) => diff.metrics.includes(name));
@@ -76,18 +57,8 @@ function changedMost(diff: Diff): string {
   );
 }
 
-interface ShownProps {
-  diff: Diff;
-  shown: boolean;
-  /** Python's comparison of these two; absent where there is no Python. */
-  ask?: () => Promise<Comparison | null>;
-}
-
-function Shown({ diff, shown, ask }: ShownProps) {
-  const [judged, judge] = useState<Comparison | null>(null);
-  useEffect(() => {
-    ask?.().then(judge, () => judge(null));
-  }, []);
+function Shown({ diff, shown }: { diff: Diff; shown: boolean }) {
+  const { found } = diff;
   const [metric, setMetric] = useState(() => changedMost(diff));
   const [widthAfter, setWidth] = useState(true);
   const [selected, select] = useState<ViewNode | null>(null);
@@ -104,26 +75,13 @@ function Shown({ diff, shown, ask }: ShownProps) {
       }),
     [base, metric],
   );
-  const unit = base.metrics.describe(metric)?.unit ?? "1";
+  const unit = unitOf(diff, metric);
   const [a, b] = [diff.before, diff.after].map((one) => one.metrics.values(metric).whole);
   const colouring = useMemo(() => redBlue((node) => sums(node.rows, a, b)), [a, b]);
-  const perStep = diff.perStep && metric !== "peak_live_bytes";
-  const per = perStep
-    ? `per step (${number(diff.steps[0])} and ${number(diff.steps[1])} steps), set-up included`
-    : "of the whole run";
-  const rows = useMemo(() => (judged ? [] : changes(diff, metric)), [judged, diff, metric]);
   if (!diff.metrics.length) return <Nothing>The two profiles have no measurement in common.</Nothing>;
   return (
     <>
-      {judged ? <Judged found={judged} /> : null}
-      {!judged && diff.hindrances.length ? (
-        <div class="banner hindrances">
-          <b>Not the same conditions.</b>
-          {diff.hindrances.map((one) => (
-            <div>{visible(one)}</div>
-          ))}
-        </div>
-      ) : null}
+      <Judged found={found} />
       <div class="toolbar">
         <select aria-label="Metric" value={metric} onChange={(event) => setMetric(event.currentTarget.value)}>
           {diff.metrics.map((name) => (
@@ -137,19 +95,23 @@ function Shown({ diff, shown, ask }: ShownProps) {
           flip={() => setWidth(!widthAfter)}
         />
         <span>
-          <b>{inUnit(a[0], unit)}</b> before, <b>{inUnit(b[0], unit)}</b> after, {change(a[0], b[0])} {per}
+          <b>{inUnit(a[0], unit)}</b> before, <b>{inUnit(b[0], unit)}</b> after, {change(a[0], b[0])}{" "}
+          {Math.max(...found.steps) > 1 ? "a step, without set-up" : "of the whole run"}
         </span>
         <span class="grow" />
         <DiffLegend />
       </div>
-      <Renamed diff={diff} />
+      <Renamed renamed={found.renamed} />
       <div class="flame-main diff-main">
         <DiffGraph view={view} colouring={colouring} select={select} shown={shown} />
         <Selected diff={diff} view={view} node={selected} />
       </div>
-      {judged ? null : <ChangesTable diff={diff} rows={rows} unit={unit} metric={metric} />}
     </>
   );
+}
+
+function unitOf(diff: Diff, metric: string): string {
+  return (diff.after.metrics.describe(metric) ?? diff.before.metrics.describe(metric))?.unit ?? "1";
 }
 
 function sums(rows: readonly number[], before: Float64Array, after: Float64Array): [before: number, after: number] {
@@ -164,7 +126,7 @@ function sums(rows: readonly number[], before: Float64Array, after: Float64Array
 const MOST_RENAMED = 6;
 
 /** What is one thing with two names. */
-function Renamed({ diff: { renamed } }: { diff: Diff }) {
+function Renamed({ renamed }: { renamed: [string, string][] }) {
   if (!renamed.length) return null;
   const more = renamed.length - MOST_RENAMED;
   return (
@@ -172,7 +134,7 @@ function Renamed({ diff: { renamed } }: { diff: Diff }) {
       <span class="quiet">Renamed: </span>
       {renamed
         .slice(0, MOST_RENAMED)
-        .map(({ from, to }) => visible(`${from} → ${to}`))
+        .map(([from, to]) => visible(`${from} → ${to}`))
         .join(", ")}
       {more > 0 ? <span class="quiet"> and {number(more)} more</span> : null}
     </p>
@@ -248,7 +210,7 @@ function Selected({ diff, view, node }: { diff: Diff; view: TreeView; node: View
         </thead>
         <tbody>
           {diff.metrics.map((name) => {
-            const unit = diff.after.metrics.describe(name)?.unit ?? "1";
+            const unit = unitOf(diff, name);
             const [a, b] = [sum(diff.before, name), sum(diff.after, name)];
             return (
               <tr>
@@ -262,63 +224,5 @@ function Selected({ diff, view, node }: { diff: Diff; view: TreeView; node: View
         </tbody>
       </table>
     </aside>
-  );
-}
-
-function ChangesTable({ diff, rows, unit, metric }: { diff: Diff; rows: Change[]; unit: string; metric: string }) {
-  const label = (node: number) => {
-    const profile = diff.after;
-    const path = profile
-      .path(node)
-      .filter((row) => row === node || ["python", "module", "phase"].includes(profile.kind(row)));
-    const own = path.filter((row) => row === node || !profile.library(profile.frame[row]));
-    return own
-      .slice(-3)
-      .map((row) => frameLabel(profile, profile.frame[row]))
-      .join(" › ");
-  };
-  const total = Math.max(diff.before.metrics.values(metric).whole[0], diff.after.metrics.values(metric).whole[0]);
-  const columns: Column<Change>[] = [
-    { title: "Path", value: (row) => label(row.node), text: true },
-    {
-      title: "Change",
-      value: (row) => row.after - row.before,
-      cell: (row) => `${row.after > row.before ? "+" : ""}${inUnit(row.after - row.before, unit)}`,
-    },
-    {
-      title: "",
-      value: (row) => Math.abs(row.after - row.before),
-      cell: (row) => change(row.before, row.after),
-      picture: true,
-    },
-    {
-      title: "Of all",
-      value: (row) => Math.abs(row.after - row.before) / (total || 1),
-      cell: (row) => share(Math.abs(row.after - row.before), total),
-    },
-    { title: "Before", value: (row) => row.before, cell: (row) => inUnit(row.before, unit) },
-    { title: "After", value: (row) => row.after, cell: (row) => inUnit(row.after, unit) },
-    {
-      title: "Calls before",
-      value: (row) => row.callsBefore,
-      cell: (row) => number(Math.round(row.callsBefore * 100) / 100),
-    },
-    {
-      title: "Calls after",
-      value: (row) => row.callsAfter,
-      cell: (row) => number(Math.round(row.callsAfter * 100) / 100),
-    },
-  ];
-  return (
-    <Card title="What changed" note="by path, what each itself gained or lost">
-      <SortTable
-        title=""
-        what="changes"
-        columns={columns}
-        rows={rows}
-        sort={3}
-        empty="Nothing of this metric changed."
-      />
-    </Card>
   );
 }

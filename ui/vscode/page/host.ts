@@ -1,7 +1,7 @@
 // The page's host inside VS Code: everything comes from the extension by message.
 
 import type { Findings, Report } from "../../model/report";
-import type { Host } from "../../views/host";
+import type { Compared, Host, PythonSays } from "../../views/host";
 import type { FromPage, ToPage } from "../messages";
 
 export interface Api {
@@ -16,6 +16,9 @@ export class EditorHost implements Host {
   private readonly found: (Findings | null)[];
   private readonly waiting = new Map<number, (text: string | null) => void>();
   private asked = 0;
+  private readonly said: Promise<PythonSays | null>;
+  private readonly look: number;
+  private resolve: (said: PythonSays | null) => void = () => undefined;
 
   constructor(
     private readonly api: Api,
@@ -25,19 +28,30 @@ export class EditorHost implements Host {
     this.version = opened.version;
     this.profiles = opened.profiles;
     this.found = opened.findings;
+    this.said = new Promise((resolve) => (this.resolve = resolve));
+    this.look = opened.look;
   }
 
   async bytes(index: number): Promise<Uint8Array> {
     return this.profiles[index];
   }
 
-  /** Made by the page itself: no Python is needed to read. */
-  async report(): Promise<Report | null> {
-    return null;
+  /** Python has answered, or will not. */
+  answered(look: number, said: PythonSays | null): void {
+    if (look === this.look) this.resolve(said);
+  }
+
+  async report(index: number): Promise<Report | null> {
+    return (await this.said)?.reports[index] ?? null;
   }
 
   async findings(index: number): Promise<Findings | null> {
-    return this.found[index] ?? null;
+    return (await this.said)?.findings[index] ?? this.found[index] ?? null;
+  }
+
+  async comparison(): Promise<Compared | null> {
+    const { comparison, comparedTree } = (await this.said) ?? {};
+    return comparison && comparedTree ? { found: comparison, tree: comparedTree } : null;
   }
 
   source(file: string): Promise<string | null> {

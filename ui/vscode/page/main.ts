@@ -20,7 +20,8 @@ addEventListener("message", ({ data }: MessageEvent<ToPage>) => {
     void start(fresh(), () => {
       throw Object.assign(new Error(sentence), { name: "HostError" });
     });
-  } else if (data.type === "show") location.hash = `#flame?row=${data.row}&asked=${Date.now()}`;
+  } else if (data.type === "said") host?.answered(data.look, data.said);
+  else if (data.type === "show") location.hash = `#flame?row=${data.row}&asked=${Date.now()}`;
   else host?.answer(data.id, data.text);
 });
 followTheme();
