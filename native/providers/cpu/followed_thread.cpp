@@ -67,7 +67,7 @@ void Threads::meet(pid_t tid, bool new_born) {
   const int64_t ran_ns = std::max<int64_t>(thread_cpu_ns(thread->clock), 0);
   thread->accounted_ns.store(new_born && !paused_ ? 0 : ran_ns);
   thread->handlers_ns.store(0);
-  thread->rests_until_ns = 0;
+  thread->paid_at_ns = 0;
   thread->taken.store(0);
   thread->over.store(false);
   thread->marked = false;

@@ -5,6 +5,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -19,8 +20,9 @@ namespace {
 
 constexpr size_t kMostBlocks = 1024;
 constexpr uint32_t kMostCut = 4;
-constexpr int64_t kDear = 200'000;  // nanoseconds of a sample, which deep stacks need
-constexpr int64_t kLeastRest = 20;  // times what such a sample took: the thread is slower by one part in so many
+constexpr int64_t kExpensive = 200'000;  // nanoseconds of a sample, which deep stacks need
+constexpr int64_t kShare = 20;           // expensive samples slow a thread by one part in so many, once they took
+constexpr int64_t kUnpaid = 20'000'000;  // so long: the first walk of a thread or through a library is expensive, once
 constexpr pthread_key_t kWithoutAllocation = 32;  // keys below it need no memory of the thread's own
 constexpr size_t kRoom = 8192;                    // bytes of stack that taking a sample needs, with plenty to spare
 
@@ -202,9 +204,9 @@ void sample(SampledThread& thread, const void* context, int64_t least_ns) noexce
   const int64_t now = thread_cpu_ns();
   const int64_t weight_ns = now - thread.accounted_ns.load(std::memory_order_relaxed);
   if (weight_ns < least_ns || !g_sampling.load(std::memory_order_acquire) || !has_room(context)) return;
-  if (now < thread.rests_until_ns) {
+  if (now < thread.paid_at_ns - kUnpaid * kShare) {
     losses().count(LossKind::kSamplesDropped, 1,
-                   "a sample of so deep a stack took so long that the next ones were left out");
+                   "walking so deep a stack took too long; the next samples were left out");
     return;
   }
   const CounterPlan* const counted = plan();
@@ -223,7 +225,7 @@ void sample(SampledThread& thread, const void* context, int64_t least_ns) noexce
   }
   const int64_t after_ns = thread_cpu_ns();
   const int64_t took_ns = after_ns - now;
-  if (took_ns > kDear) thread.rests_until_ns = after_ns + took_ns * kLeastRest;
+  if (took_ns > kExpensive) thread.paid_at_ns = std::max(thread.paid_at_ns, after_ns) + took_ns * kShare;
   thread.accounted_ns.fetch_add(took_ns, std::memory_order_relaxed);
   thread.handlers_ns.fetch_add(took_ns, std::memory_order_relaxed);
 }

@@ -89,9 +89,9 @@ struct SampledThread {
   SampleRing ring;
 
   // --- the handler
-  bool marked = false;         // asked to be told of the thread's end
-  int64_t rests_until_ns = 0;  // by its CPU clock; no sample before
-  uint32_t cut = 0;            // samples in a row whose Python frames did not hang together
+  bool marked = false;     // asked to be told of the thread's end
+  int64_t paid_at_ns = 0;  // by its CPU clock: from then on expensive samples are no more than their share of its time
+  uint32_t cut = 0;        // samples in a row whose Python frames did not hang together
   SafePages pages;
   std::array<RawFrame, kMostFrames> frames;
   std::array<SampledSelf, kMostSelves> selves;
