@@ -25,7 +25,7 @@ UI = Path(__file__).parents[2] / "ui"
 
 
 def page_of(profile):
-    return render_html(profile, build_report(profile, ReportOptions(top=200), "run.leadline"))
+    return render_html(profile, build_report(profile, ReportOptions(top=200, whole_tables=True), "run.leadline"))
 
 
 def used_in_browser(profile, tmp_path):

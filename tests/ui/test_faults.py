@@ -10,6 +10,7 @@ import threading
 
 import pytest
 
+from leadline.cli import main as cli
 from leadline.profiles import open_profile
 from leadline.profiles.build import build
 from leadline.report import ReportOptions, build_report
@@ -72,9 +73,56 @@ def test_a_server_that_is_slow_or_lost(profiles, browse):
     assert "One step\nadds up to" in seen["answered"]
     assert lost in seen["lost"]
     assert lost in seen["banner"]
-    assert "Hottest call paths" in seen["withoutPython"]
+    assert "This file holds no summary" in seen["withoutPython"]
     assert seen["failed"].startswith("This profile cannot be shown")
     assert lost in seen["failed"]
+
+
+class NoPython(View):
+    """As in an editor without an interpreter."""
+
+    def answer(self, path, query):
+        if path.startswith(("report/", "findings/")):
+            return "application/json", b"null"
+        return super().answer(path, query)
+
+
+def tables_without_python(path, browse):
+    server = ViewServer(NoPython([(str(path), open_profile(path))]))
+    threading.Thread(target=server.serve, daemon=True).start()
+    try:
+        return browse("stored.mjs", server.address)
+    finally:
+        server.close()
+
+
+def test_without_python_the_stored_summary_is_shown(profiles, tmp_path, browse, capsys):
+    path = tmp_path / "kept.leadline"
+    path.write_bytes(profiles[1].read_bytes())
+    assert cli.main(["analyze", "--save", str(path)]) == 0
+    capsys.readouterr()
+    seen = tables_without_python(path, browse)
+    verdict = build_report(open_profile(path), ReportOptions(verdict=True)).verdict
+    assert verdict.sentence[1:].split("   ")[0] in seen["overview"]
+    assert "aten::addmm" in seen["operators"]
+    assert seen["errors"] == []
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [
+        {"verdict": {"sentence": 7}, "start": {"bars": "x"}},
+        {"meta": {"frameworks": 3, "program": ["x"]}, "totals": [], "cost": {"percent": "much"}},
+        {"tables": {"operators": [None, {"name": {"a": 1}}], "lines": 5}, "time_split": [None]},
+    ],
+)
+def test_a_stored_summary_that_makes_no_sense_costs_what_it_would_have_said(saved, tmp_path, browse):
+    profile = build(PROFILE)
+    profile.meta["report"] = {"format": {"name": "leadline-report", "version": 1}, **saved}
+    path = tmp_path / "odd.leadline"
+    path.write_bytes(packed(profile.tables, {**profile.meta, "drawn": "a test"}))
+    seen = tables_without_python(path, browse)
+    assert "aten::mm" in seen["flame"], "other pages are shown"
 
 
 def test_a_tree_of_five_thousand_levels_opens(tmp_path, browse):

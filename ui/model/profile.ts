@@ -23,6 +23,8 @@ export interface Meta {
   host: Record<string, unknown>;
   processes: unknown[];
   findings?: unknown;
+  /** What `leadline analyze --save` keeps of the report. */
+  report?: unknown;
   /** What the kernel's recorder says of itself. */
   kernel?: { from_ns?: unknown; until_ns?: unknown };
   /** Set where a report was cut to a size: what is drawn together. */

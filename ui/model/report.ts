@@ -1,5 +1,5 @@
-// The report as Python makes it (docs/json-report.md): what the overview shows. Where no Python is at hand (VS Code) a
-// shorter one is made of the profile itself, in summary.ts.
+// The report as Python makes it (docs/json-report.md), with the tables of the page: what is shown of a profile as a whole.
+// Where no Python is at hand it is the one that the file keeps (stored.ts).
 
 import type { Ranks } from "./ranks";
 
@@ -19,7 +19,7 @@ export interface HotPath {
   operator: string;
   calls: number;
   paths: number;
-  /** Lines that call the function of the line; absent where Python did not say. */
+  /** Lines that call the function of the line. */
   callers?: number;
   values: Record<string, number>;
   node: number;
@@ -252,6 +252,44 @@ export interface Start {
   rules_silent: number;
 }
 
+/** A line of the user's with all that is booked on it. */
+export interface LineRow {
+  file: string;
+  line: number;
+  function: string;
+  time_ns: number;
+  gpu_time_ns: number;
+  alloc_bytes: number;
+  peak_bytes: number;
+  calls: number;
+  wait_ns: number;
+}
+
+export interface ProcessRow {
+  name: string;
+  pid: number;
+  rank: number;
+  wall_ns: number;
+  operators_ns: number;
+  data_ns: number;
+  cpu_ns: number;
+  gpu_time_ns: number;
+  threads: number;
+  complete: boolean;
+}
+
+/** `layers`: modules by themselves; in `modules` those that differ in layer numbers alone are one. */
+export interface Tables {
+  operators: OperatorRow[];
+  modules: ModuleRow[];
+  layers: ModuleRow[];
+  kernels: KernelRow[];
+  lines: LineRow[];
+  processes: ProcessRow[];
+  /** How many rows each has, shown or not. */
+  of: Record<string, number>;
+}
+
 export interface Report {
   meta: {
     program: string;
@@ -272,10 +310,8 @@ export interface Report {
   path_metric: string;
   focus: { pattern: string; share: number; nodes: number } | null;
   paths: HotPath[];
-  operators: OperatorRow[];
-  /** Of all operators, shown or not; absent where Python did not say. */
-  operator_calls?: number;
-  modules: ModuleRow[];
+  /** Of all operators, shown or not. */
+  operator_calls: number;
   phases: { name: string; operators: number; time_ns: number; gpu_time_ns: number }[];
   memory: {
     allocated_bytes: number;
@@ -297,11 +333,12 @@ export interface Report {
   programs?: CompiledProgram[];
   losses: Loss[];
   cost: { callbacks_ns: number; events: number; held_bytes: number; percent: number | null };
-  hidden: { paths: number; operators: number; modules: number; kernels: number };
   next: string[];
-  /** Of a merged job; absent where no Python made the report. */
+  tables: Tables;
+  /** False where neither Python nor the file says anything. */
+  known?: boolean;
+  /** Of a merged job. */
   ranks?: Ranks | null;
-  /** Absent where no Python made the report. */
   verdict?: Verdict | null;
   start?: Start | null;
 }

@@ -3,7 +3,7 @@
 import { operatorName } from "./frames";
 import type { Profile } from "./profile";
 import { nameOf, scopesOf } from "./scopes";
-import { lines, type LineRow } from "./tables/others";
+import type { LineRow } from "./report";
 
 export interface FileHeat {
   file: string;
@@ -13,14 +13,10 @@ export interface FileHeat {
   gpu_time_ns: number;
 }
 
-const known = new WeakMap<Profile, FileHeat[]>();
-
 /** Files with measured lines, the most expensive first. */
-export function heatOfFiles(profile: Profile): FileHeat[] {
-  let made = known.get(profile);
-  if (made) return made;
+export function heatOfFiles(rows: LineRow[]): FileHeat[] {
   const files = new Map<string, FileHeat>();
-  for (const row of lines(profile)) {
+  for (const row of rows) {
     let file = files.get(row.file);
     if (!file) files.set(row.file, (file = { file: row.file, lines: new Map(), time_ns: 0, gpu_time_ns: 0 }));
     const old = file.lines.get(row.line);
@@ -28,9 +24,7 @@ export function heatOfFiles(profile: Profile): FileHeat[] {
     file.time_ns += row.time_ns;
     file.gpu_time_ns += row.gpu_time_ns;
   }
-  made = [...files.values()].sort((a, b) => b.gpu_time_ns - a.gpu_time_ns || b.time_ns - a.time_ns);
-  known.set(profile, made);
-  return made;
+  return [...files.values()].sort((a, b) => b.gpu_time_ns - a.gpu_time_ns || b.time_ns - a.time_ns);
 }
 
 function added(a: LineRow, b: LineRow): LineRow {

@@ -3,11 +3,12 @@
 import { render } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Profile } from "../model/profile";
+import { shownFiles } from "../model/program";
 import { openProfile } from "../model/reader";
 import type { Findings, Report } from "../model/report";
 import { samePath } from "../model/same_path";
 import { Search } from "../model/search";
-import { shownFiles, summarize } from "../model/summary";
+import { storedReport } from "../model/stored";
 import { duration, visible } from "../model/units";
 import { placeOf, sourceLink, sourceOf, went } from "./address";
 import { CapturePage } from "./capture";
@@ -17,6 +18,7 @@ import { DiffPage } from "./diff/page";
 import { FlamePage, type FlameHandle } from "./flame/page";
 import { firstState, fromLink, toLink, type FlameState } from "./flame/state";
 import { emptyPages } from "./empty";
+import { Guard } from "./guard";
 import { Help, Logo } from "./help";
 import type { Host } from "./host";
 import { arrows, switchTheme } from "./keys";
@@ -148,8 +150,11 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
   useEffect(() => {
     if (!python) void said.then(setPython);
   }, []);
-  const own = useMemo(() => summarize(profile, host.names[0]), []);
-  const report = python?.report ?? own;
+  const own = useMemo(() => storedReport(profile, host.names[0]), []);
+  const report = useMemo(
+    () => (python?.report ? { ...python.report, tables: python.report.tables ?? own.tables } : own),
+    [python],
+  );
   const findings = python?.findings ?? null;
   const short = useMemo(() => shownFiles(profile), []);
   const search = useMemo(() => new Search(profile), []);
@@ -372,7 +377,7 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
         </div>
       </header>
       {meta.complete || (live && live.state !== "ended") ? null : (
-        <div class="banner">The run did not end in order: this is what its last segments hold.</div>
+        <div class="banner">The process was killed; data after the last flush is missing.</div>
       )}
       {python?.trouble ? <div class="banner">{visible(python.trouble)}</div> : null}
       <main>
@@ -384,7 +389,7 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
             aria-labelledby={`tab-${name}`}
             hidden={name !== current}
           >
-            {made}
+            <Guard>{made}</Guard>
           </section>
         ))}
       </main>

@@ -32,7 +32,7 @@ export function CapturePage({ opened }: { opened: Opened }) {
     ["Estimated", estimates(profile.meta).join(" ")],
     ["Processes, threads", `${meta.processes}, ${meta.threads}`],
     ["Call paths", number(profile.size)],
-    ["Ended in order", meta.complete ? "yes" : "no: taken from the last segments"],
+    ["End", meta.complete ? "normal" : "killed; data after the last flush is missing"],
     ["Measured with", `leadline ${meta.leadline}`],
     ["Page made by", `leadline ${host.version}`],
     [

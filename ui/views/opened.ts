@@ -6,12 +6,16 @@ import type { Search } from "../model/search";
 import type { Comparison } from "./comparison";
 import type { Host } from "./host";
 
+/** Where neither Python nor the file says what a page would show. */
+export const NO_SUMMARY =
+  "This file holds no summary, and no Python with Leadline answered. `leadline analyze --save FILE` keeps one in the file.";
+
 export interface Opened {
   host: Host;
   profile: Profile;
   report: Report;
   findings: Findings | null;
-  /** Python has not answered yet: the report is the page's own, and findings may come. */
+  /** Python has not answered yet: the report is the one that the file keeps, and findings may come. */
   waiting: boolean;
   search: Search;
   comparison: Comparison;

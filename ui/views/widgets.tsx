@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Profile } from "../model/profile";
-import { programOf } from "../model/summary";
+import { programOf } from "../model/program";
 import { processName } from "../model/timeline";
 import { visible } from "../model/units";
 

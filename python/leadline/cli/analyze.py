@@ -45,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser, "write to OUT instead of the terminal")
     add_source_root(parser)
     parser.add_argument(
-        "--save", action="store_true", help="keep the findings in FILE, so that every viewer shows them"
+        "--save",
+        action="store_true",
+        help="keep findings and summary in FILE, for viewers without Python",
     )
 
 
@@ -71,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     for broken in found.failed:
         print(f"leadline: the rule {broken.rule} failed: {broken.error}", file=sys.stderr)
     if arguments.save:
-        _save(arguments.file, found)
+        _save(arguments.file, found, summary=not arguments.rule)
     if chosen == "json":
         text = _json(profile, found, every_rule=not arguments.rule)
     elif chosen == "text" and arguments.output in (None, "-"):
@@ -143,11 +145,14 @@ def _check_profile(file: str) -> None:
         )
 
 
-def _save(file: str, found: Findings) -> None:
-    """The findings into the profile's meta.json, in place of older ones."""
+def _save(file: str, found: Findings, summary: bool) -> None:
+    """The findings into the profile's meta.json, in place of older ones, and what viewers without Python show first."""
     from leadline.analysis.findings import as_object
     from leadline.cli.files import open_profile, write_file
+    from leadline.report.html import stored_report
 
     profile = open_profile(file)
     profile.meta["findings"] = as_object(found)
+    if summary:
+        profile.meta["report"] = stored_report(profile, found, Path(file).name)
     write_file(profile, file)

@@ -69,6 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         frames=chosen != "html",
         verdict=True,
         merge_layers=chosen in ("text", "markdown"),
+        whole_tables=chosen == "html",
     )
     if chosen == "html" and arguments.output is None and sys.stdout.isatty():
         raise CommandError("An HTML page is no use on a terminal; give it a file with -o NAME.html.")

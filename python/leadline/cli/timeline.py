@@ -86,7 +86,7 @@ def _page(profile: Profile, arguments: argparse.Namespace) -> int:
     if arguments.output is None:
         raise CommandError("A page is a file; name it with -o OUT.html.")
     predicted = _predicted(profile, arguments.whatif) if arguments.whatif is not None else []
-    report = build_report(profile, ReportOptions(frames=False, merge_layers=False), arguments.file)
+    report = build_report(profile, ReportOptions(frames=False, whole_tables=True), arguments.file)
     page = render_html(profile, report, findings_of(profile), sources_of(profile), predicted)
     write_result(page.encode(), arguments.output, force=arguments.force)
     print(f"open {arguments.output}#timeline in a browser", file=sys.stderr)

@@ -22,7 +22,7 @@ def profile_html(profile: Profile) -> str:
     """`profile` as one element; never raises, since a notebook would then show nothing at all."""
     try:
         found = findings_of(profile)
-        report = build_report(profile, ReportOptions(top=5, verdict=True), found=found)
+        report = build_report(profile, ReportOptions(top=5, verdict=True, whole_tables=True), found=found)
         text = html.escape(render_text(report))
     except ValueError as error:
         return f'<div class="leadline"><pre style="{_STYLE}">{html.escape(str(error))}</pre></div>'

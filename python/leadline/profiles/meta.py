@@ -34,7 +34,7 @@ _NUMBERS = {
 """Values of these objects that are numbers or null."""
 
 _FILE: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("fold", "findings", "kernel", "rolled", "pruned", "exit"), dict),
+    **dict.fromkeys(("fold", "findings", "report", "kernel", "rolled", "pruned", "exit"), dict),
     **dict.fromkeys(("session", "drawn"), str),
 }
 _PROCESS: dict[str, type | tuple[type, ...]] = {

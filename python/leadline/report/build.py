@@ -26,6 +26,7 @@ from leadline.report.start import start_of
 from leadline.report.steps import shown_steps
 from leadline.report.timeline import wait_sentences
 from leadline.report.timesplit import threads_left_out, time_splits
+from leadline.report.whole_tables import whole_tables
 from leadline.schema import MetricInfo
 from leadline.verdict.judge import quietly
 
@@ -102,6 +103,7 @@ def build_report(
         counters=sampled.counters(analysis, kept, words),
         waiting=waiting,
         waiting_hidden=waiting_hidden,
+        tables=whole_tables(analysis, kept) if options.whole_tables else None,
     )
     if options.verdict and focus is None:
         report = _with_verdict(report, profile, found, words)

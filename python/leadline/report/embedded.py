@@ -47,10 +47,10 @@ class Embedded:
 def embedded(profile: Profile, most_bytes: int = MOST_BYTES) -> Embedded:
     """`profile` as at most `most_bytes`, as far as its names allow."""
     tables = _without(profile.tables, *_NOT_SHOWN)
-    data = packed(tables, profile.meta) if _unpacked(tables) <= _UNPACKED_BYTES else b""
+    meta: dict[str, Any] = {name: value for name, value in profile.meta.items() if name != "report"}  # beside it
+    data = packed(tables, meta) if _unpacked(tables) <= _UNPACKED_BYTES else b""
     if data and len(data) <= most_bytes:
         return Embedded(data, None)
-    meta: dict[str, Any] = dict(profile.meta)
     said = []
     if events := tables.rows("events"):
         tables = _without(tables, "events")

@@ -13,19 +13,27 @@ import hashlib
 import html
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from leadline import __version__
+from leadline.analysis import Analysis
 from leadline.analysis.analyze import quiet
 from leadline.analysis.findings import Findings, as_object, from_object
 from leadline.profiles import Profile
+from leadline.report.build import build_report
 from leadline.report.embedded import Embedded, embedded
 from leadline.report.json_report import report_object
-from leadline.report.model import Report
+from leadline.report.model import Report, ReportOptions
 from leadline.report.page_sources import PageSources
 from leadline.report.source import visible
+from leadline.report.whole_tables import as_json, whole_tables
 
+_STORED_PATHS = 20
+_STORED_ROWS = 200
 _ASSETS = Path(__file__).parent / "assets"
 
 
@@ -71,8 +79,18 @@ def page_report(report: Report, held: Embedded | None = None) -> dict[str, Any]:
             path["node"] = held.row(path["node"])
     if held is not None and shown["start"] is not None:
         _moved(shown["start"], held)
-    if report.focus is None:
-        shown["operators"], shown["modules"] = [], []
+    shown["operators"] = shown["modules"] = []  # the page shows `tables`
+    shown["tables"] = as_json(report.tables) if report.tables is not None else None
+    return shown
+
+
+def stored_report(profile: Profile, found: Findings, file: str) -> dict[str, Any]:
+    """What a profile keeps of its report for viewers without Python: of bounded size."""
+    options = ReportOptions(top=_STORED_PATHS, frames=False, verdict=True)
+    report = build_report(profile, options, file, found)
+    tables = whole_tables(Analysis(profile), np.ones(len(profile.tree), np.bool_), _STORED_ROWS)
+    shown = page_report(replace(report, tables=tables))
+    shown["findings"] = None  # which the file has beside it
     return shown
 
 

@@ -16,6 +16,7 @@ from leadline.analysis.scratch import ScratchRow
 from leadline.report.ranks import Ranks, Spread
 from leadline.report.start_model import Start
 from leadline.report.steps import ShownSteps
+from leadline.report.whole_tables import WholeTables
 from leadline.verdict.model import Verdict
 
 __all__ = ["Distribution", "KernelRow", "ModuleRow", "OperatorRow", "PhaseRow"]  # rows shown as they are derived
@@ -39,6 +40,7 @@ class ReportOptions:
     """Say first why the step is slow; takes the analyzer's time."""
     merge_layers: bool = False
     """Modules that differ only in layer numbers are one row of the module table."""
+    whole_tables: bool = False  # those that a page sorts and filters, with nearly all their rows
 
 
 @dataclass(frozen=True)
@@ -395,3 +397,4 @@ class Report:
     """None where nothing marks a step."""
     splits_hidden: tuple[int, int] = (0, 0)
     """Threads that are not in `splits`, and how long they ran, ns."""
+    tables: WholeTables | None = None

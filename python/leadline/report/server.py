@@ -100,7 +100,7 @@ class View:
             self._aligned = None
 
     def _report(self, index: int) -> dict[str, Any]:
-        options = ReportOptions(top=_TOP, frames=False, merge_layers=False, verdict=True)
+        options = ReportOptions(top=_TOP, frames=False, verdict=True, whole_tables=True)
         return page_report(build_report(self._profiles[index], options, self._names[index]))
 
     def _findings(self, index: int) -> dict[str, Any] | None:

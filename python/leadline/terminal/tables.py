@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from leadline.analysis import Analysis, breakdown
-from leadline.analysis.columns import factorized, group_sums
 from leadline.analysis.findings import Findings
+from leadline.analysis.lines import lines, processes
 from leadline.analysis.rows import KernelRow
 from leadline.profiles import Profile
 from leadline.report.model import HotPath, Report
@@ -138,29 +138,17 @@ class TableMaker:
 
     def lines(self) -> TableData:
         """Everything is booked on the innermost line of the user's own code above it."""
-        tree, user = self.profile.tree, self._analysis.scopes.user
-        frames = tree.frames
-        keys = factorized(*(frames[name].astype(np.int64) for name in ("file", "line", "name")))
-        booked = np.flatnonzero(user >= 0)
-        found, first, group = np.unique(keys[tree.frame_of[user[booked]]], return_index=True, return_inverse=True)
-        metrics = ("time", "gpu_time", "alloc_bytes", "peak_live_bytes", "wait_time", "sync_time")
-        sums = {name: group_sums(group, tree.exclusive(name).sum[booked], len(found)).tolist() for name in metrics}
-        calls = group_sums(group, tree.exclusive("call_time").count[booked], len(found)).tolist()
+        rows = lines(self.profile.tree, self._analysis.scopes, self._everything)
         base = (self.profile.meta.get("program") or {}).get("cwd") or ""
-        places = [tree.node(int(user[booked[row]])) for row in first.tolist()]
-        short = short_names((node.file for node in places), base if isinstance(base, str) else "")
+        short = short_names((row.file for row in rows), base if isinstance(base, str) else "")
         made = []
-        for i, node in enumerate(places):
-            values = [sums[name][i] for name in metrics]
-            if any(values):
-                time, gpu, alloc, peak, wait, sync = values
-                name = "" if node.name == "<module>" else node.name
-                cells = (f"{short[node.file]}:{node.line}", name, time, calls[i], gpu, wait + sync, alloc, peak)
-                made.append(Row(cells, node.row, "", node.file, node.line))
+        for row in rows:
+            times = (row.time_ns, row.calls, row.gpu_time_ns, row.wait_ns, row.alloc_bytes, row.peak_bytes)
+            cells = (f"{short[row.file]}:{row.line}", row.function, *times)
+            made.append(Row(cells, row.node, "", row.file, row.line))
         titles = (("line", "text"), ("function", "text"), ("time", "ns"), ("calls", "count"), ("GPU", "ns"))
         others = (("waited", "ns"), ("allocated", "bytes"), ("at the peak", "bytes"))
-        gpu = any(row.cells[4] for row in made)
-        made.sort(key=lambda row: (-int(row.cells[4]), -int(row.cells[2]), str(row.cells[0])))
+        gpu = any(row.gpu_time_ns for row in rows)
         empty = "No measurement has a Python line."
         return TableData("lines", "Your lines", _columns(*titles, *others), tuple(made), 4 if gpu else 2, empty)
 
@@ -182,16 +170,11 @@ class TableMaker:
         return TableData("memory", "Memory at the peak", columns, tuple(made), 1, empty, note)
 
     def ranks(self) -> TableData:
-        tree, threads = self.profile.tree, self.profile.threads
-        gpu = tree.inclusive("gpu_time").sum
         made = []
-        for one in self.profile.processes:
-            own = [thread for thread in threads if thread.process == one.row]
-            wall = max([max(0, one.end_ns - one.start_ns), *(thread.wall_ns for thread in own)])
-            sums = (sum(getattr(thread, name) for thread in own) for name in ("operator_ns", "data_ns", "cpu_ns"))
-            ended = "in order" if one.complete else "from its last segment"
-            cells = (one.name, one.rank, one.pid, wall, *sums, int(gpu[one.node.row]), len(own), ended)
-            made.append(Row(cells, one.node.row))
+        for row in processes(self.profile):
+            ended = "in order" if row.complete else "killed"
+            times = (row.wall_ns, row.operators_ns, row.data_ns, row.cpu_ns, row.gpu_time_ns)
+            made.append(Row((row.name, row.rank, row.pid, *times, row.threads, ended), row.node))
         titles = (("process", "text"), ("rank", "id"), ("pid", "id"), ("wall", "ns"), ("operators", "ns"))
         others = (("data loading", "ns"), ("CPU", "ns"), ("GPU", "ns"), ("threads", "count"), ("ended", "text"))
         empty = "The file names no process."

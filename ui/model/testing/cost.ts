@@ -5,7 +5,6 @@ import { readFileSync } from "node:fs";
 import { layout } from "../../views/flame/boxes";
 import { openProfile } from "../reader";
 import { Search } from "../search";
-import { summarize } from "../summary";
 import { timelineOf } from "../timeline";
 import { rangeFacts } from "../timeline_facts";
 import { TreeView } from "../view";
@@ -26,7 +25,6 @@ async function costs(file: string): Promise<Record<string, number>> {
   const before = spent();
   const profile = await openProfile(bytes);
   made.open = Math.round(spent() - before);
-  timed("overview", () => summarize(profile, file).paths);
   const options = {
     metric: profile.metrics.main,
     inverted: false,

@@ -1,6 +1,5 @@
 // What the run was as a whole: figures of all of it, where each thread's time went, phases, and what to type next.
 
-import type { Profile } from "../../model/profile";
 import type { TimeSplit } from "../../model/report";
 import { duration, number, percent, share, size, visible } from "../../model/units";
 import type { Opened } from "../opened";
@@ -23,6 +22,7 @@ const PARTS: [Part, string, string][] = [
 
 export function WholeRun({ opened }: { opened: Opened }) {
   const { report, host } = opened;
+  if (opened.waiting || report.known === false) return null;
   const commands = host.commands ? report.next.filter((one) => !one.includes("--format html")) : []; // this is that page
   return (
     <>
@@ -52,22 +52,13 @@ export function WholeRun({ opened }: { opened: Opened }) {
   );
 }
 
-function operatorCalls(profile: Profile): number {
-  const { own } = profile.metrics.values("calls");
-  return own.reduce((sum, count, row) => (profile.kind(row) === "operator" ? sum + count : sum), 0);
-}
-
 function Tiles({ opened }: { opened: Opened }) {
-  const { report, profile } = opened;
+  const { report } = opened;
   const { meta } = report;
   const main = report.time_split.find((split) => split.main);
   const peak = report.memory?.peaks[0];
   const lost = report.losses.reduce((sum, loss) => sum + loss.count, 0);
   const measured = report.gpu?.devices.find((device) => device.busy);
-  const operators = new Set<number>();
-  profile.tables.frames.kind.forEach((_, i) => {
-    if (profile.kindOfFrame(i) === "operator") operators.add(profile.tables.frames.name[i]);
-  });
   const made: [string, string, string, string?][] = [
     [
       "Wall time",
@@ -77,8 +68,7 @@ function Tiles({ opened }: { opened: Opened }) {
   ];
   if (main) made.push(["In operators", share(main.operators_ns, main.wall_ns), "of the main thread"]);
   if (measured?.busy) made.push(["Device busy", share(measured.busy.busy_ns, meta.wall_ns), visible(measured.name)]);
-  const calls = report.operator_calls ?? operatorCalls(profile);
-  made.push(["Operator calls", number(calls), `${number(operators.size)} operators`]);
+  made.push(["Operator calls", number(report.operator_calls), `${number(report.tables.of.operators ?? 0)} operators`]);
   if (peak) made.push(["Peak tensor memory", size(peak.peak_bytes), visible(peak.device)]);
   const { percent: cost } = report.cost;
   made.push([

@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { heatOfFiles, operatorsOnLine, type FileHeat } from "../../model/source";
-import type { LineRow } from "../../model/tables/others";
+import type { LineRow } from "../../model/report";
 import { duration, number, share, size, visible } from "../../model/units";
 import type { Opened } from "../opened";
 import { CopyButton, Dot, Nothing } from "../widgets";
@@ -23,8 +23,8 @@ export function SourcePage({ opened, place, shown }: { opened: Opened; place: So
 }
 
 function Shown({ opened, place }: { opened: Opened; place: SourcePlace }) {
-  const { profile, host } = opened;
-  const files = useMemo(() => heatOfFiles(profile), [profile]);
+  const { report, host } = opened;
+  const files = useMemo(() => heatOfFiles(report.tables.lines), [report]);
   const [file, setFile] = useState(place.file || files[0]?.file || "");
   const hottest = (name: string) => hottestLine(files.find((one) => one.file === name));
   const [line, setLine] = useState(place.line || hottest(place.file || files[0]?.file || ""));

@@ -1,15 +1,15 @@
 // The start page: how long a step is and why, one step as bars, what would help, where, and how far to trust it. Python has
-// computed all of it (`report.verdict`, `report.start`); without that the page says so and shows the hottest paths.
+// computed all of it (`report.verdict`, `report.start`); what the file keeps of it is shown where there is no Python.
 
 import { useRef, useState } from "preact/hooks";
 import type { Start, Verdict } from "../../model/report";
 import { duration, visible } from "../../model/units";
-import type { Opened } from "../opened";
+import { NO_SUMMARY, type Opened } from "../opened";
 import { DeviceCards } from "../overview/devices";
 import { FindingsCard } from "../overview/findings";
 import { HotPaths } from "../overview/paths";
 import { RanksCard } from "../overview/ranks";
-import { CopyButton } from "../widgets";
+import { CopyButton, Nothing } from "../widgets";
 import { HelpCard } from "./help";
 import { StepBars } from "./bars";
 import { Where } from "./where";
@@ -24,6 +24,13 @@ export function StartPage({ opened, shown }: { opened: Opened; shown: boolean })
 function Shown({ opened }: { opened: Opened }) {
   const { report } = opened;
   if (opened.waiting) return <Waiting />;
+  if (report.known === false)
+    return (
+      <>
+        <Nothing>{NO_SUMMARY}</Nothing>
+        <FindingsCard opened={opened} />
+      </>
+    );
   const { verdict, start } = report;
   return (
     <>

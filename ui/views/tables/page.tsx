@@ -2,13 +2,10 @@
 
 import { useMemo, useRef, useState } from "preact/hooks";
 import { bare, cut } from "../../model/names";
-import type { KernelRow, ModuleRow, OperatorRow } from "../../model/report";
-import { foldedModules, modules } from "../../model/tables/modules";
-import { operators } from "../../model/tables/operators";
-import { kernels, lines, ranks, type LineRow, type RankRow } from "../../model/tables/others";
+import type { KernelRow, LineRow, ModuleRow, OperatorRow, ProcessRow, Tables } from "../../model/report";
 import { duration, number, share, size, visible } from "../../model/units";
 import { emptyTables } from "../empty";
-import type { Opened } from "../opened";
+import { NO_SUMMARY, type Opened } from "../opened";
 import { Bar, Toggle } from "../widgets";
 import { MemoryTable } from "./memory";
 import { SortTable, type Column } from "./table";
@@ -101,8 +98,8 @@ function bytes<Row>(title: string, value: (row: Row) => number, help?: string): 
 }
 
 function Operators({ opened }: { opened: Opened }) {
-  const { report, profile } = opened;
-  const rows = useMemo(() => (report.focus ? report.operators : operators(profile)), [profile]);
+  const { report } = opened;
+  const rows = report.tables.operators;
   const total = report.totals.time?.sum ?? 0;
   const onDevice = report.path_metric === "gpu_time" && rows.some((row) => row.gpu_time_ns);
   const columns: Column<OperatorRow>[] = [
@@ -147,18 +144,25 @@ function Operators({ opened }: { opened: Opened }) {
       columns={columns}
       rows={rows}
       sort={2}
-      note={focusNote(opened, rows.length)}
-      empty="No operator was measured."
+      note={shownOf(opened, "operators")}
+      empty={emptyText(opened, "No operator was measured.")}
       rowTitle="Find it in the flame graph"
       open={(row) => opened.go.search(row.name)}
     />
   );
 }
 
-function focusNote(opened: Opened, shown: number): string {
-  const { focus, hidden } = opened.report;
-  if (!focus) return number(shown);
-  return `${number(shown)}${hidden.operators ? ` of ${number(shown + hidden.operators)}` : ""} below /${visible(focus.pattern)}/`;
+/** `120`, `5,000 of 7,310`, and below which frames where the report is of a part. */
+function shownOf({ report }: Opened, name: keyof Omit<Tables, "of">): string {
+  const shown = report.tables[name].length;
+  const all = report.tables.of[name] ?? shown;
+  const below = report.focus ? ` below /${visible(report.focus.pattern)}/` : "";
+  return (all > shown ? `${number(shown)} of ${number(all)}` : number(shown)) + below;
+}
+
+function emptyText({ report, waiting }: Opened, text: string): string {
+  if (waiting) return "Being computed …";
+  return report.known === false ? NO_SUMMARY : text;
 }
 
 function kernelColumns(rows: KernelRow[], total: number): Column<KernelRow>[] {
@@ -182,8 +186,8 @@ function kernelColumns(rows: KernelRow[], total: number): Column<KernelRow>[] {
 }
 
 function Kernels({ opened }: { opened: Opened }) {
-  const rows = useMemo(() => kernels(opened.profile), [opened.profile]);
-  const total = rows.reduce((sum, row) => sum + row.gpu_time_ns.sum, 0);
+  const rows = opened.report.tables.kernels;
+  const total = opened.report.totals.gpu_time?.sum ?? 0;
   return (
     <SortTable
       title="On the device"
@@ -191,8 +195,8 @@ function Kernels({ opened }: { opened: Opened }) {
       columns={kernelColumns(rows, total)}
       rows={rows}
       sort={3}
-      note={rows.length ? `${number(rows.length)}, ${duration(total)} in all` : ""}
-      empty="No device work was measured in this run."
+      note={rows.length ? `${shownOf(opened, "kernels")}, ${duration(total)} in all` : ""}
+      empty={emptyText(opened, "No device work was measured in this run.")}
       rowTitle="Find it in the flame graph"
       open={(row) => opened.go.search(row.name)}
     />
@@ -200,8 +204,9 @@ function Kernels({ opened }: { opened: Opened }) {
 }
 
 function Collectives({ opened }: { opened: Opened }) {
-  const rows = useMemo(() => kernels(opened.profile, "collective"), [opened.profile]);
-  const total = rows.reduce((sum, row) => sum + row.gpu_time_ns.sum, 0);
+  const { report } = opened;
+  const rows = useMemo(() => report.tables.kernels.filter((row) => row.kind === "collective"), [report]);
+  const total = report.totals.gpu_time?.sum ?? 0;
   return (
     <SortTable
       title="Collectives"
@@ -209,17 +214,16 @@ function Collectives({ opened }: { opened: Opened }) {
       columns={kernelColumns(rows, total)}
       rows={rows}
       sort={3}
-      empty="No collective on a device was measured in this run."
+      note={rows.length ? `shares are of all device work, ${duration(total)}` : ""}
+      empty={emptyText(opened, "No collective on a device was measured in this run.")}
       open={(row) => opened.go.search(row.name)}
     />
   );
 }
 
 function Modules({ opened }: { opened: Opened }) {
-  const { profile, report } = opened;
   const [fold, setFold] = useState(true);
-  const all = useMemo(() => (report.focus ? report.modules : modules(profile)), [profile]);
-  const folded = useMemo(() => foldedModules(all), [all]);
+  const { layers: all, modules: folded } = opened.report.tables;
   const rows = fold ? folded : all;
   const most = Math.max(...all.map((one) => one.time_ns), 1);
   const columns: Column<ModuleRow>[] = [
@@ -263,7 +267,8 @@ function Modules({ opened }: { opened: Opened }) {
       columns={columns}
       rows={rows}
       sort={2}
-      empty="No nn.Module was called while measuring."
+      note={shownOf(opened, fold ? "modules" : "layers")}
+      empty={emptyText(opened, "No nn.Module was called while measuring.")}
       rowTitle="Find it in the flame graph"
       open={(row) => opened.go.search(row.name)}
       tools={
@@ -281,7 +286,7 @@ function Modules({ opened }: { opened: Opened }) {
 }
 
 function Lines({ opened }: { opened: Opened }) {
-  const rows = useMemo(() => lines(opened.profile), [opened.profile]);
+  const rows = opened.report.tables.lines;
   const columns: Column<LineRow>[] = [
     {
       title: "Line",
@@ -306,7 +311,8 @@ function Lines({ opened }: { opened: Opened }) {
       columns={columns}
       rows={rows}
       sort={gpu >= 0 ? gpu : 2}
-      empty="No measurement stands below a Python line."
+      note={shownOf(opened, "lines")}
+      empty={emptyText(opened, "No Python line is known for what was measured.")}
       rowTitle="Show the source"
       open={(row) => opened.go.source(row.file, row.line)}
     />
@@ -314,8 +320,8 @@ function Lines({ opened }: { opened: Opened }) {
 }
 
 function Ranks({ opened }: { opened: Opened }) {
-  const rows = useMemo(() => ranks(opened.profile), [opened.profile]);
-  const columns: Column<RankRow>[] = [
+  const rows = opened.report.tables.processes;
+  const columns: Column<ProcessRow>[] = [
     { title: "Rank", value: (row) => row.rank, cell: (row) => (row.rank >= 0 ? row.rank : "-") },
     { title: "Process", value: (row) => row.name, text: true, cell: (row) => code(row.name) },
     { title: "Pid", value: (row) => row.pid },
@@ -325,7 +331,7 @@ function Ranks({ opened }: { opened: Opened }) {
     time("CPU", (row) => row.cpu_ns),
     time("GPU", (row) => row.gpu_time_ns),
     { title: "Threads", value: (row) => row.threads },
-    { title: "Ended", value: (row) => (row.complete ? "in order" : "from its last segment"), text: true },
+    { title: "End", value: (row) => (row.complete ? "normal" : "killed"), text: true },
   ];
   return (
     <SortTable
@@ -334,7 +340,7 @@ function Ranks({ opened }: { opened: Opened }) {
       columns={columns}
       rows={rows}
       sort={3}
-      empty="The file names no process."
+      empty={emptyText(opened, "The file names no process.")}
     />
   );
 }
