@@ -14,6 +14,8 @@
 #   make ui            build the page from ui/ into the package (the result is committed; needs node)
 #   make vsix          the extension for VS Code, build/leadline.vsix (needs node)
 #   make test-ui       the tests of the page's model (Vitest)
+#   make reference     write docs/rules/ and the list of rules from the code
+#   make docs          build the site of docs/ into build/site, links checked (downloads mkdocs-material)
 #   make wheel         manylinux wheels for every CPython found, into dist/ (WHEELS=3.11 for one)
 #   make cross-wheel   wheels for ARM64 and for a CPython that is not here, with headers of Debian's (WHEELS=3.11-aarch64 for one)
 #   make test-vscode   the extension in a real VS Code in the browser (downloads 300 MB)
@@ -70,7 +72,7 @@ NATIVE_INPUTS := native cmake schema CMakeLists.txt Makefile
 NATIVE_SOURCES := $(shell find native cmake -type f) CMakeLists.txt pyproject.toml leadline.pth
 CPP_FILES = $(filter-out %_generated.h,$(shell find native -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cpp'))
 
-.PHONY: help ui vsix test-ui build demo test lint lint-deep format test-cpp test-address test-thread test-aarch64 durations test-python test-pythons test-torch test-jax test-jax-short test-tf test-triton test-foreign test-vscode prove-address prove-thread prove-aarch64 prove-jax-short test-package \
+.PHONY: help docs reference ui vsix test-ui build demo test lint lint-deep format test-cpp test-address test-thread test-aarch64 durations test-python test-pythons test-torch test-jax test-jax-short test-tf test-triton test-foreign test-vscode prove-address prove-thread prove-aarch64 prove-jax-short test-package \
   test-rocm61 test-pjrt wheel cross-wheel test-wheel bench fuzz stress storm attack simulation soak long-run nightly clean
 
 help:
@@ -247,6 +249,16 @@ test-foreign: $(STAMPS)/test
 	.venv-foreign/bin/python -m pip install -q --no-build-isolation --no-deps -e .
 	mkdir -p build
 	.venv-foreign/bin/python -m tests.foreign.run --results build/foreign.md
+
+# In an environment of its own: what mkdocs needs is not what tests are pinned to.
+docs: $(STAMPS)/build
+	test -x .venv-docs/bin/mkdocs || { "$(PYTHON)" -m venv .venv-docs && .venv-docs/bin/python -m pip install -q -r requirements/docs.txt; }
+	$(BIN)/python tools/reference.py --site build/docs
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
+	@echo "open build/site/index.html"
+
+reference: $(STAMPS)/build
+	$(BIN)/python tools/reference.py
 
 WHEELS ?=
 wheel: $(STAMPS)/test

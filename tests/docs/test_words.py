@@ -51,7 +51,7 @@ def test_pages_use_the_words_of_the_field() -> None:
     wrong = [
         f"{page.relative_to(ROOT)}:{number}: {one}"
         for page in pages
-        if str(page.relative_to(ROOT)) not in DEVELOPERS
+        if str(page.relative_to(ROOT)) not in DEVELOPERS and page.parent.name != "rules"
         for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1)
         for one in found(re.sub(r"`[^`]*`", "", line))  # keys and names of code stay what they are
     ]

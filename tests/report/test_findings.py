@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from tests.report.drawings import HOSTILE
@@ -144,12 +143,6 @@ def test_the_list_says_why_each_default_is_what_it_is(capsys):
     shown = capsys.readouterr().out
     assert "data_loading: Does the training loop wait" in shown
     assert "share (default 20 %): below that" in shown
-
-
-def test_the_page_of_rules_lists_every_rule_as_it_is(capsys):
-    main(["analyze", "--list", "--format", "markdown"])
-    page = (Path(__file__).resolve().parents[2] / "docs" / "rules.md").read_text()
-    assert page.endswith(capsys.readouterr().out), "make it anew with `leadline analyze --list --format markdown`"
 
 
 def test_what_analyze_saved_stands_in_every_report(tmp_path, capsys):

@@ -119,7 +119,7 @@ def _settings(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def _listing(names: Sequence[str], markdown: bool) -> str:
-    """Every rule with its options; as markdown it is the second half of docs/rules.md."""
+    """Every rule with its options and the reasons for their defaults."""
     from leadline.analysis.analyze import choose
 
     rules, _ = choose(names)

@@ -54,7 +54,7 @@ class Rule(ABC):
 
     @property
     def learn_more(self) -> str:
-        return f"docs/rules.md#{self.name}"
+        return f"docs/rules/{self.name}.md"
 
     def values(self, settings: Mapping[str, str]) -> Values:
         """Options from settings as the user wrote them; raises RuleError."""
