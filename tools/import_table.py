@@ -116,6 +116,8 @@ PYTHON: dict[str, set[str]] = {
     "profiles": set(),
     "trace": {"steps", "profiles", "xla"},
     "steps": {"profiles"},
+    "remedies": {"capture"},  # in the user's process, as capture is
+    "trials": {"remedies", "units", "profiles", "analysis", "whatif", "compare"},
     "opening": {"steps", "profiles", "trace"},
     "sources": set(),
     "work": set(),
@@ -182,6 +184,8 @@ PYTHON: dict[str, set[str]] = {
         "terminal",
         "distributed",
         "demo",
+        "remedies",
+        "trials",
     },
     "demo": set(),
 }
@@ -202,7 +206,7 @@ PYTHON_NATIVE = {"_cubin", "_events", "_native", "_simulate", "_xla"}
 # The public entry points open offline packages when they are called, never when they are imported.
 # A profile opens what answers questions about it when it is asked.
 PYTHON_LAZY: dict[str, set[str]] = {
-    "": {"opening", "compare", "_native"},
+    "": {"opening", "compare", "_native", "remedies"},
     "xla": {"_xla"},
     "capture": {"tools"},  # only where `--tool` asks for it
     "trace": {"_events", "_xla"},
@@ -217,6 +221,8 @@ PYTHON_FOREIGN: dict[str, set[str]] = {
     "capture": set(),
     "tools": {"numpy"},
     "attach": set(),
+    "remedies": set(),
+    "trials": {"numpy"},
     "profiles": {"numpy"},
     "steps": {"numpy"},
     "trace": {"numpy"},
@@ -260,6 +266,7 @@ PYTHON_FOREIGN_LAZY: dict[str, set[str]] = {
         "mlflow",
         "fsspec",
     },
+    "remedies": {"torch", "jax", "numpy"},
     "cli": {"torch"},
     "whatif": {"pyarrow"},
     "agent": {"mcp"},

@@ -25,12 +25,23 @@ def start_from_environment() -> None:
         return  # the main interpreter's session covers the process; what runs here is not measured
     from leadline.capture.errors import ProfileError
 
+    if os.environ.get("LEADLINE_TRIAL") and not _in_trial():
+        return
     try:
         _start()
     except ProfileError as error:
         _not_measured(str(error))
     except Exception as error:
         _not_measured(f"Measuring could not start: {type(error).__name__}: {error}.")
+
+
+def _in_trial() -> bool:
+    """A run of `leadline try`: its change is made before the program imports a framework. Whether it is measured as
+    well."""
+    from leadline.remedies.start import start_from_environment as start
+
+    start()
+    return os.environ["LEADLINE"] != "trial"
 
 
 def _in_subinterpreter() -> bool:

@@ -52,7 +52,7 @@ def _find(name: str) -> Subcommand:
             return one
     import difflib  # on the way to an error only: it takes longer to import than everything else here
 
-    near = difflib.get_close_matches(name, [*(one.name for one in SUBCOMMANDS), *ALIASES], n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name, [*(one.name for one in SUBCOMMANDS), *ALIASES], n=1, cutoff=0.7)
     if name.endswith(".py"):
         advice = f"to profile a script: leadline run {name}."
     elif near:

@@ -195,7 +195,7 @@ def measure(
     try:
         options = options_of()
         _check_counters(options)
-        command = _command(arguments)
+        command = program_of(arguments)
         every_s, keep = _rolling(arguments, options)
         output = Path(arguments.output) if arguments.output else default_output([command.name])
         _check_words(output, command.typed)
@@ -203,7 +203,7 @@ def measure(
     except (ProfileError, OutputError) as error:
         raise CommandError(str(error)) from error
     except OSError as error:  # the machine is out of something
-        run_anyway(_command(arguments), error)
+        run_anyway(program_of(arguments), error)
     part = claimed.part
     for sentence in claimed.sentences:
         say(sentence)
@@ -319,7 +319,8 @@ def _check_counters(options: Options) -> None:
         raise ProfileError(sentence)
 
 
-def _command(arguments: argparse.Namespace) -> Command:
+def program_of(arguments: argparse.Namespace) -> Command:
+    """What SCRIPT, -m, -c or -- name. Raises CommandError and ProfileError."""
     words: list[str] = list(arguments.program)
     if arguments.code is not None:
         words = [*arguments.code, *words]

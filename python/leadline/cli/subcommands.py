@@ -76,6 +76,11 @@ GROUPS: dict[str, tuple[Subcommand, ...]] = {
         Subcommand("analyze", "leadline.cli.analyze", "name the problems of a profile, with evidence, fix and gain"),
         Subcommand("whatif", "leadline.cli.whatif", "predict what a change would gain, from one trace window"),
     ),
+    "Try": (
+        Subcommand("try", "leadline.cli.try_", "measure remedies on your program, in runs that take turns"),
+        Subcommand("prove", "leadline.cli.prove", "say whether your change is faster and still computes the same"),
+        Subcommand("ledger", "leadline.cli.ledger", "show how far predictions have held where both were measured"),
+    ),
     "Compare": (
         Subcommand("diff", "leadline.cli.diff", "compare profiles from before and after a change"),
         Subcommand("gate", "leadline.cli.gate", "fail when profiles are slower or larger than a baseline"),

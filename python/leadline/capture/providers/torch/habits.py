@@ -22,6 +22,7 @@ from leadline.capture.providers.loaders.batch_makers import BatchMakers
 from leadline.capture.providers.loaders.passes import LoaderPasses
 from leadline.capture.providers.replaced import Replacements
 from leadline.capture.providers.torch.module_types import ModuleTypes, threads
+from leadline.capture.providers.torch.optimizer_rounds import OptimizerRounds
 
 PHASE = "turn"
 _LOOK_AT = 10
@@ -43,7 +44,7 @@ class Habits:
         self._modules = modules
         self._changed = changed
         self._steps: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._round: set[int] = set()  # optimizers that have had their turn since a step ended
+        self._rounds = OptimizerRounds()
         self._turns: dict[int, Turns] = {}
         self._discarded = Discarded()
         self._thrown: dict[int, weakref.ref[Any]] = {}
@@ -130,13 +131,9 @@ class Habits:
     # ---------------------------------------------------------------- gradients that nobody uses
 
     def _before_step(self, optimizer: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        """torch's hook; changes nothing. An optimizer that has its first turn behind another one's (one for each
-        parameter, as in Pyro; two of a GAN) ends no step of its own."""
-        if self._round and id(optimizer) not in self._round:
-            self._round.add(id(optimizer))
+        """torch's hook; changes nothing."""
+        if not self._rounds.begins(optimizer):
             self._native.optimizer_follows()
-        else:
-            self._round = {id(optimizer)}
         steps = self._steps.get(optimizer, 0) + 1
         self._steps[optimizer] = steps
         if _LOOK_AT <= steps <= _LOOK_AGAIN:

@@ -1,0 +1,1 @@
+"""One file for each remedy, or for a few that change one thing; found by `leadline.remedies.registry`."""

@@ -1,0 +1,50 @@
+"""torch.compile of each outermost module, in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leadline.remedies.base import Remedy
+from leadline.remedies.trial import Trial
+
+
+class Compile(Remedy):
+    name = "compile"
+    changes = "compiles each outermost module with torch.compile"
+    value = "default"
+    choices = ("default", "reduce-overhead", "max-autotune")
+    redraws = True
+    rules = ("python_overhead", "kernel_fusion", "unrolled_loop", "op_by_op", "not_explained")
+    scenario = "fuse_elementwise"
+
+    def __init__(self, value: str = "") -> None:
+        super().__init__(value)
+        self._compiled = 0
+        self._already = False
+
+    def start(self, trial: Trial) -> None:
+        trial.on_module(self._compile)
+
+    def _compile(self, module: Any) -> None:
+        import torch
+
+        if isinstance(module, torch._dynamo.OptimizedModule) or getattr(module, "_compiled_call_impl", None):
+            self._already = True
+            return
+        if any(getattr(one, "_compiled_call_impl", None) for one in module.modules()):
+            self._already = True
+            return
+        module.compile(mode=None if self.chosen == "default" else self.chosen)
+        self._compiled += 1
+
+    def outcome(self, trial: Trial) -> str:
+        if self._already:
+            return "the program is compiled already"
+        if not self._compiled:
+            return "no module with parameters was called"
+        import torch
+
+        counts = torch._dynamo.utils.counters
+        graphs = counts["stats"]["unique_graphs"]
+        trial.facts["compile"] = {"graphs": graphs, "breaks": sum(counts["graph_break"].values())}
+        return "" if graphs else "torch.compile made no graph of it"

@@ -1,0 +1,1 @@
+"""Remedies measured on the user's own program; see README.md."""

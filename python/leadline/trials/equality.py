@@ -1,0 +1,147 @@
+"""Whether two runs computed the same: the values given to `backward()`, step by step, and the parameters at the end.
+
+Equal to the bit, or as far apart as the baseline is from itself: repeated, with its parameters changed by one rounding
+at the start, and (for what draws other random numbers) with other random numbers from the first step's end on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leadline.trials.model import DIFFERENT, EQUAL, UNKNOWN, WITHIN_SPREAD, Equality
+from leadline.trials.run import Run
+from leadline.units import percent
+
+ROUNDING = {"float32": 2.0**-23, "bfloat16": 2.0**-8, "float16": 2.0**-11}
+"""Relative size of one rounding."""
+_ROUNDINGS = 16
+"""Of a value that many operations make, so many roundings are nothing to speak of; in coarse types four are."""
+_TIMES = 5.0
+"""One disturbed run shows how far such runs lie apart, not how far they may."""
+_TIMES_REDRAWN = 2.0
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Runs of the baseline: repeated, disturbed by one rounding (`variant` is of which type), with other random
+    numbers."""
+
+    repeats: tuple[Run, ...] = ()
+    rounded: tuple[Run, ...] = ()
+    redrawn: tuple[Run, ...] = ()
+
+
+def bit_equal(base: Run, other: Run) -> bool:
+    """All values, and all bits of the parameters."""
+    if base.record.get("digest", "") != other.record.get("digest", ""):
+        return False
+    return bool(base.values or base.record.get("digest")) and _same(base.values, other.values)
+
+
+def equality(base: Run, other: Run, spread: Spread, precision: str, *, redraws: bool) -> Equality:
+    """`precision`: the coarsest type that the change brings; `redraws`: it may draw other random numbers."""
+    last = other.values[-1][1] if other.values else None
+    if not base.values and not base.record.get("digest"):
+        return Equality(UNKNOWN, "the program calls no backward(), so there are no values to compare")
+    if bit_equal(base, other):
+        return Equality(EQUAL, "equal to the bit", last)
+    if len(base.values) != len(other.values):
+        return Equality(
+            DIFFERENT,
+            f"calls backward() {len(other.values)} times in {other.steps} steps, the baseline "
+            f"{len(base.values)} times in {base.steps}",
+            last,
+        )
+    equals = (*spread.repeats, *(one for one in spread.rounded if one.variant in ("float32", precision)))
+    step, apart = _first_beyond(base, other, equals, _TIMES, precision)
+    moved, allowed = _movement(base, other, equals, _TIMES, precision)
+    if step < 0 and moved <= allowed:
+        return Equality(WITHIN_SPREAD, _near(base, other), last)
+    if redraws and spread.redrawn:
+        again, _ = _first_beyond(base, other, (*spread.repeats, *spread.redrawn), _TIMES_REDRAWN, precision, True)
+        moved_again, allowed_again = _movement(base, other, spread.redrawn, _TIMES_REDRAWN, precision)
+        if again < 0 and moved_again <= allowed_again and allowed_again > 0:
+            return Equality(WITHIN_SPREAD, "as the baseline with other random numbers", last)
+    if step < 0:
+        return Equality(
+            DIFFERENT, f"its parameters end {percent(moved)} of the way that training moved them apart", last
+        )
+    return Equality(DIFFERENT, f"{apart} from step {step} on{_at_end(base, other)}", last, step)
+
+
+def _same(a: Sequence[tuple[int, float]], b: Sequence[tuple[int, float]]) -> bool:
+    return len(a) == len(b) and all(
+        one == two or (math.isnan(one) and math.isnan(two)) for (_, one), (_, two) in zip(a, b, strict=True)
+    )
+
+
+def _floor(precision: str) -> float:
+    return ROUNDING[precision] * (_ROUNDINGS if precision == "float32" else 4)
+
+
+def _first_beyond(
+    base: Run, other: Run, references: Sequence[Run], times: float, precision: str, redrawn: bool = False
+) -> tuple[int, str]:
+    """The first step whose value is further from the baseline's than the references are, and in which way; -1: none.
+    Rounding grows from step to step; other random numbers lie as far apart in the first step as in the last."""
+    ours = np.array([value for _, value in base.values])
+    if not len(ours):
+        return -1, ""
+    theirs = np.array([value for _, value in other.values])
+    allowed = np.abs(ours) * _floor(precision)
+    for one in references:
+        if len(one.values) == len(ours):
+            distance = np.abs(np.array([value for _, value in one.values]) - ours)
+            distance = np.nan_to_num(distance)
+            usual = np.maximum.accumulate(distance) if not redrawn else np.maximum(distance, np.quantile(distance, 0.9))
+            allowed = np.maximum(allowed, times * usual)
+    both_nan = np.isnan(ours) & np.isnan(theirs)
+    with np.errstate(invalid="ignore"):
+        beyond = ~(np.abs(theirs - ours) <= allowed) & ~both_nan
+    if not beyond.any():
+        return -1, ""
+    first = int(np.argmax(beyond))
+    way = "not a number" if math.isnan(theirs[first]) else "a different loss"
+    return base.values[first][0], way
+
+
+def _movement(base: Run, other: Run, references: Sequence[Run], times: float, precision: str) -> tuple[float, float]:
+    """How far apart the parameters end, as a share of how far the baseline moved them; and how far they may."""
+    found = _apart(base, other)
+    if found is None or base.end is None:
+        return 0.0, 0.0
+    moved = _length(base.begin, base.end)
+    rounding = _floor(precision) * float(np.linalg.norm(np.asarray(base.end))) / moved if moved else math.inf
+    others = [apart for one in references if (apart := _apart(base, one)) is not None]
+    return found, max([rounding, *(times * one for one in others)])
+
+
+def _apart(base: Run, other: Run) -> float | None:
+    if base.end is None or other.end is None or base.begin is None or len(base.end) != len(other.end):
+        return None
+    moved = _length(base.begin, base.end)
+    apart = _length(base.end, other.end)
+    return apart / moved if moved else (0.0 if apart == 0 else math.inf)
+
+
+def _length(a: object, b: object) -> float:
+    return float(np.linalg.norm(np.asarray(b) - np.asarray(a)))
+
+
+def _near(base: Run, other: Run) -> str:
+    worst = max(
+        (abs(b - a) / abs(a) for (_, a), (_, b) in zip(base.values, other.values, strict=True) if a and b == b),
+        default=0.0,
+    )
+    return f"as the baseline, at most {percent(worst)} apart" if worst else "as the baseline"
+
+
+def _at_end(base: Run, other: Run) -> str:
+    a, b = base.values[-1][1], other.values[-1][1]
+    if not (math.isfinite(a) and math.isfinite(b)):
+        return f"; {b:.4g} instead of {a:.4g} at the end"
+    return f"; {b:.5g} instead of {a:.5g} at the end" + (f" ({percent(abs(b - a) / abs(a))} apart)" if a else "")

@@ -1,0 +1,101 @@
+"""Which remedies a profile suggests, and what is predicted of each: by a what-if scenario where the profile has a trace
+window, else by the finding that names the remedy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from leadline.analysis.analyze import analyze
+from leadline.analysis.findings import Finding
+from leadline.profiles import Profile, open_profile
+from leadline.remedies.base import Remedy
+from leadline.remedies.registry import find, parse, shipped
+from leadline.trials.model import Predicted
+from leadline.whatif import Graph, GraphError, ScenarioError, predict
+from leadline.whatif.load import load
+
+MOST = 4
+_WORTH = 0.01
+_USUAL = ("compile", "autocast", "fused_optimizer")
+"""Tried where the profile suggests fewer: what helps most programs."""
+
+_INSTEAD = {"foreach_optimizer": "fused_optimizer", "tf32": "float32_matmul_precision"}
+"""Two ways to the same: the second is tried."""
+
+
+class Suggestions:
+    """Of one profile. What cannot be predicted is not."""
+
+    def __init__(self, profile: Path | None) -> None:
+        self._profile: Profile | None = None
+        self._graph: Graph | None = None
+        self._findings: tuple[Finding, ...] = ()
+        if profile is not None:
+            with contextlib.suppress(Exception):
+                self._profile = open_profile(str(profile))
+                self._findings = analyze(self._profile).findings
+            with contextlib.suppress(Exception):
+                self._graph = load(str(profile))
+
+    def predicted(self, remedy: Remedy) -> Predicted | None:
+        """Change of the step's time (of a sample's)."""
+        return self._by_scenario(remedy) or self._by_finding(remedy)
+
+    def remedies(self) -> list[tuple[Remedy, str]]:
+        """At most `MOST`: those that the profile suggests, the largest predicted gain first, then the usual ones."""
+        found: dict[str, tuple[float, Remedy]] = {}
+        for kind in shipped():
+            with contextlib.suppress(ValueError):
+                remedy = kind(_value(kind))
+                if remedy.computes_else or not self._is_suggested(remedy):
+                    continue
+                predicted = self.predicted(remedy)
+                found[remedy.name] = (predicted.median if predicted else 0.0, remedy)
+        for name, better in _INSTEAD.items():
+            if better in found:
+                found.pop(name, None)
+        chosen = [remedy for _, remedy in sorted(found.values(), key=lambda one: one[0])][:MOST]
+        for name in _USUAL:
+            if len(chosen) < MOST and name not in {one.name for one in chosen}:
+                chosen.append(find(name, ""))
+        return [(remedy, "") for remedy in chosen]
+
+    def _is_suggested(self, remedy: Remedy) -> bool:
+        if any(one.rule in remedy.rules and one.rule != "not_explained" for one in self._findings):
+            return True
+        predicted = self._by_scenario(remedy)
+        return predicted is not None and predicted.median < -_WORTH
+
+    def _by_scenario(self, remedy: Remedy) -> Predicted | None:
+        if not remedy.scenario or self._graph is None:
+            return None
+        try:
+            report = predict(self._graph, [remedy.scenario], remedy.scenario_settings)
+        except (ScenarioError, GraphError):
+            return None
+        one = report.scenarios[0]
+        return Predicted(1 / one.speedup - 1, 1 / one.high_gain - 1, 1 / one.low_gain - 1, one.name)
+
+    def _by_finding(self, remedy: Remedy) -> Predicted | None:
+        for one in self._findings:
+            gain = one.gain
+            if one.rule in remedy.rules and gain.of_ns > 0 and gain.expected_ns > 0 and gain.per == "step":
+                low, middle, high = (-ns / gain.of_ns for ns in (gain.high_ns, gain.expected_ns, gain.low_ns))
+                return Predicted(middle, low, high, one.rule)
+        return None
+
+
+def _value(kind: type[Remedy]) -> str:
+    """Of a remedy that needs one: a usual one."""
+    import os
+
+    usual = {"workers": str(min(len(os.sched_getaffinity(0)), 4)), "num_threads": str(len(os.sched_getaffinity(0)))}
+    return usual.get(kind.name, "")
+
+
+def asked(texts: Sequence[str]) -> list[tuple[Remedy, str]]:
+    """What `--remedy` names. Raises RemedyError."""
+    return [one for text in texts for one in parse(text)]

@@ -1,0 +1,133 @@
+"""A trial as a table for a terminal, with the verdicts in words below it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from leadline.trials.ledger import Summary
+from leadline.trials.model import DIFFERENT, EQUAL, WITHIN_SPREAD, Change, Predicted, Row, Trial
+from leadline.units import duration, percent, size
+
+_GAP = "   "
+
+
+def table(trial: Trial) -> str:
+    """Columns that no row has anything for are left out."""
+    head = ["", "step", "change", f"loss after {trial.steps + trial.warm_up} steps", "peak memory", "predicted", "held"]
+    rows = [[*_cells(row)] for row in trial.rows]
+    kept = [place for place in range(len(head)) if place < 2 or any(row[place] for row in rows)]
+    cells = [[head[place] for place in kept], *([row[place] for place in kept] for row in rows)]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(kept))]
+    lines = [_GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    return "\n".join([*lines, "", *_verdicts(trial), "", *_notes(trial)]) + "\n"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        row.name,
+        duration(row.step_ns) if row.step_ns else "-",
+        _change(row.change) if row.change is not None and row.change.rounds >= 3 else "",
+        _loss(row),
+        _memory(row),
+        _predicted(row.predicted) if row.predicted is not None else "",
+        {True: "yes", False: "no", None: ""}[row.held],
+    )
+
+
+def _change(one: Change) -> str:
+    if one.low <= 0 <= one.high:
+        return f"none ({_signed(one.low)}, {_signed(one.high)})"
+    return f"{_signed(one.median)} % ({_signed(one.low)}, {_signed(one.high)})"
+
+
+def _predicted(one: Predicted) -> str:
+    return f"{_signed(one.median)} % ({_signed(one.low)}, {_signed(one.high)})"
+
+
+def _signed(share: float) -> str:
+    value = 100 * share
+    text = f"{value:+.1f}" if abs(value) < 3 else f"{value:+.0f}"
+    return text if float(text) else "0"
+
+
+def _loss(row: Row) -> str:
+    computed = row.equality
+    if computed is None or computed.last is None:
+        return ""
+    words = {EQUAL: " (equal)", WITHIN_SPREAD: " (as baseline)", DIFFERENT: " (different)"}.get(computed.kind, "")
+    return f"{computed.last:.4f}{words}"
+
+
+def _memory(row: Row) -> str:
+    """Of tensors where a device counts them, else of the process."""
+    value = row.memory.get("tensors") or row.memory.get("process")
+    return size(value) if value else ""
+
+
+def _verdicts(trial: Trial) -> list[str]:
+    width = max((len(row.name) for row in trial.rows[1:]), default=0)
+    lines = []
+    for row in trial.rows[1:]:
+        said = row.sentence
+        if row.equality is not None and row.equality.kind == WITHIN_SPREAD and row.verdict in ("faster", "slower"):
+            said += f"; losses {row.equality.sentence}"
+        lines.append(f"{row.name:<{width}}{_GAP}{said}")
+        if row.verdict in ("failed", "cannot be compared") and row.reason:
+            lines += [f"    {line}" for line in row.reason.splitlines()]
+    return lines
+
+
+def _notes(trial: Trial) -> list[str]:
+    noise = f"the baseline differs by {percent(trial.noise)} from run to run" if trial.noise else "one run of each"
+    device = trial.versions.get("device", "")
+    head = (
+        f"{trial.rounds} round{'s' if trial.rounds != 1 else ''}, {trial.steps} steps behind {trial.warm_up} in each "
+        f"run, counted by {_MARKS.get(trial.mark, trial.mark)}; {noise}{'; ' + device if device else ''}. "
+        "Brackets hold the change in 19 cases of 20."
+    )
+    return [head, *trial.notes]
+
+
+_MARKS = {
+    "leadline.step": "calls of leadline.step",
+    "optimizer": "optimizer steps",
+    "batches": "batches loaded",
+    "module calls": "calls of the outermost module",
+    "program calls": "calls of a compiled program",
+}
+
+
+def ledger_table(entries: Sequence[Mapping[str, Any]], found: Summary) -> str:
+    """Each entry on a line, then how far predictions have held."""
+    head = ["program", "remedy", "measured", "predicted", "held"]
+    rows = [head]
+    for one in entries:
+        predicted = one.get("predicted")
+        held = ""
+        if predicted:
+            held = "yes" if predicted["low"] <= one["measured"]["median"] <= predicted["high"] else "no"
+        rows.append(
+            [one["program"], one["remedy"], _range(one["measured"]), _range(predicted) if predicted else "-", held]
+        )
+    widths = [max(len(row[place]) for row in rows) for place in range(len(head))]
+    lines = [_GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join([*lines, "", *_ledger_sentences(found)]) + "\n"
+
+
+def _ledger_sentences(found: Summary) -> list[str]:
+    lines = [f"{found.entries} measured, {found.predicted} of them predicted with a range."]
+    if found.predicted:
+        lines.append(
+            f"Coverage: {found.held} of {found.predicted} ranges held the measured change "
+            f"({percent(found.held / found.predicted)}). Sharpness: half a range is {percent(found.half_width)} of the "
+            f"step in the median. Error: {percent(found.error)} of the step in the median, at most "
+            f"{percent(found.error_95)} in 19 cases of 20."
+        )
+    if found.unreadable:
+        lines.append(f"{found.unreadable} lines could not be read and are left out.")
+    return lines
+
+
+def _range(one: Mapping[str, float]) -> str:
+    return f"{_signed(one['median'])} % ({_signed(one['low'])}, {_signed(one['high'])})"
