@@ -112,7 +112,7 @@ function NoLines({ opened }: { opened: Opened }) {
     <Nothing>
       {imported
         ? "The trace this was made from holds no Python stacks. Record it with "
-        : "No measurement of this profile stands below a Python line. Record the program with "}
+        : "No Python line is known for any measurement of this profile. Record the program with "}
       <code>{visible(command)}</code> <CopyButton text={command} label="command" />
     </Nothing>
   );
