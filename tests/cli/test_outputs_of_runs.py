@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,3 +58,39 @@ def test_a_page_of_the_users_survives_a_demo(capsys: pytest.CaptureFixture[str])
     Path("demo.html").write_text("<!doctype html><title>Mine</title>")
     assert main(["demo", "--steps", "1"]) == 2
     assert "Mine" in Path("demo.html").read_text()
+
+
+def measured(*words: str) -> str:
+    """What `leadline run` says in a process of its own."""
+    command = [sys.executable, "-m", "leadline", "run", *words, "train.py"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def test_a_run_says_that_it_replaces_a_profile_and_keeps_it_when_asked() -> None:
+    write_profile("train.leadline", build("process p\n  python f @ a.py:1 | cpu_sample=5"))
+    first = Path("train.leadline").read_bytes()
+    said = measured("--keep-old")
+    assert "keeping the older profile as train.1.leadline" in said
+    assert "replace" not in said
+    assert Path("train.1.leadline").read_bytes() == first
+    second = Path("train.leadline").read_bytes()
+    assert second != first
+    said = measured("--keep-old")
+    assert "train.2.leadline" in said and Path("train.2.leadline").read_bytes() == second
+    said = measured()
+    assert said.count("replaces the older profile train.leadline; --keep-old keeps it") == 1
+    assert sorted(path.name for path in Path().glob("*.leadline")) == [
+        "train.1.leadline",
+        "train.2.leadline",
+        "train.leadline",
+    ]
+
+
+def test_what_is_kept_is_no_second_copy_where_nothing_was_measured() -> None:
+    write_profile("ls.leadline", build("process p\n  python f @ a.py:1 | cpu_sample=5"))
+    command = [sys.executable, "-m", "leadline", "run", "--keep-old", "-o", "ls.leadline", "--", "true"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert "Nothing was measured" in done.stderr
+    assert [path.name for path in Path().glob("*.leadline")] == ["ls.leadline"]

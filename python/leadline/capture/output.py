@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 from collections.abc import Iterator, Sequence
@@ -93,6 +94,35 @@ def may_replace(output: Path) -> bool:
     except OutputError:
         return False
     return True
+
+
+def keep_old(output: Path) -> Path | None:
+    """Give the profile that is there a second name, NAME.1.leadline or the next free one; None where none is there.
+
+    The old name stays until the new profile takes its place, so that a run that measures nothing loses nothing.
+    Raises ProfileError.
+    """
+    if not output.is_file() or output.stat().st_size == 0:
+        return None
+    try:
+        for number in range(1, 10_000):
+            kept = output.with_name(f"{output.stem}.{number}{output.suffix}")
+            try:
+                os.link(output, kept)
+                return kept
+            except FileExistsError:
+                continue
+            except OSError as error:  # a file system without links
+                if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS):
+                    raise
+                import shutil  # rarely needed, and an import before the user's program
+
+                with kept.open("xb") as copy, output.open("rb") as old:
+                    shutil.copyfileobj(old, copy)
+                return kept
+    except OSError as error:
+        raise ProfileError(f"Cannot keep {output}: {error.strerror}; choose another file with -o.") from None
+    raise ProfileError(f"There are 10,000 older profiles beside {output}; delete some.")
 
 
 def free_space_bytes(folder: Path) -> int:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from leadline._package import SEGMENT_SUFFIX
 from leadline.capture.config import KERNEL_VARIABLE
+from leadline.capture.errors import ProfileError
 from leadline.capture.messages import say
 from leadline.capture.observe import LOOK_S, Observer, Often
+from leadline.capture.output import keep_old
 from leadline.capture.part import PartDirectory
 from leadline.capture.snapshots import Snapshots, snapshots_of
 from leadline.capture.supervisor import Command, ExitStatus, run_program, run_unmeasured
@@ -83,3 +86,12 @@ def run_anyway(command: Command, error: Exception) -> NoReturn:
         run_unmeasured(command)
     except OSError as failed:
         raise CommandError(f"Cannot run {command.argv[0]}: {failed.strerror}.") from failed
+
+
+def kept_name(part: PartDirectory) -> Path | None:
+    """The name under which the profile that this run will replace stays. Raises ProfileError; the run has not begun."""
+    try:
+        return keep_old(part.output)
+    except ProfileError:
+        part.remove()
+        raise

@@ -43,7 +43,7 @@ from leadline.cli.errors import CommandError
 from leadline.cli.instruction_arguments import add_instruction_arguments, instruction_options
 from leadline.cli.left_out import split as split  # `main` prepares the words with it
 from leadline.cli.more_options import MoreOptions
-from leadline.cli.observed import observed_run, run_anyway
+from leadline.cli.observed import kept_name, observed_run, run_anyway
 from leadline.cli.tool_arguments import add_tool_arguments, launches_looked_at, system_kernel_level, tool_options
 
 if TYPE_CHECKING:
@@ -85,6 +85,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help="limit of the overhead, such as 1%%: pause data sources while measuring takes a larger share of the run "
         "(with --instructions also the limit of sampling; default there: 2%%)",
+    )
+    parser.add_argument(
+        "--keep-old", action="store_true", help="keep an older profile of that name as NAME.1.leadline, NAME.2.leadline"
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
     parser.add_argument(
@@ -200,6 +203,7 @@ def measure(
         output = Path(arguments.output) if arguments.output else default_output([command.name])
         _check_words(output, command.typed)
         claimed = claim(output, command.typed, options, StartedBy.SUPERVISOR)
+        kept = kept_name(claimed.part) if getattr(arguments, "keep_old", False) and not every_s else None
     except (ProfileError, OutputError) as error:
         raise CommandError(str(error)) from error
     except OSError as error:  # the machine is out of something
@@ -211,8 +215,12 @@ def measure(
         shown = output if output.name == part.output.name else part.output
         if every_s:
             shown = shown.with_name(f"{shown.stem}_*{shown.suffix}")
-        what = " (replaced)" if shown.exists() else f" (a new file every {every_s:g} s)" if every_s else ""
+        what = f" (a new file every {every_s:g} s)" if every_s else ""
         say(f"measuring {command.name} into {shown}{what}: {options.mode()}")
+        if kept is not None:
+            say(f"keeping the older profile as {shown.with_name(kept.name)}.")
+        elif shown.exists():
+            say(f"this run replaces the older profile {shown}; --keep-old keeps it.")
     recorder = _kernel_recorder(options, part)
     rolling = None
     if keep is not None:
@@ -232,6 +240,8 @@ def measure(
     remove_stale(options.endpoint)
     recording = recorder.finish() if recorder is not None else None
     path = _finish(part, status, rolling)
+    if path is None and kept is not None:  # the older profile has its own name still
+        kept.unlink(missing_ok=True)
     if recorder is not None and recording is not None:
         if path is not None:
             attach_kernel(path, recording)

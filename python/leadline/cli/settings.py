@@ -15,8 +15,9 @@ _READERS = frozenset({"run", "why", "attach"})
 _OPTIONS = {
     "run": frozenset(
         {
-            "budget", "counter", "cpu-sample", "flush-interval", "hang-after", "max-nodes", "native", "no-cpu-sample",
-            "no-follow", "no-memory", "nvtx", "os-trace", "quiet", "shapes", "trace", "trace-max-events", "wait",
+            "budget", "counter", "cpu-sample", "flush-interval", "hang-after", "keep-old", "max-nodes", "native",
+            "no-cpu-sample", "no-follow", "no-memory", "nvtx", "os-trace", "quiet", "shapes", "trace",
+            "trace-max-events", "wait",
         }
     ),
     "why": frozenset({"budget", "shapes", "steps"}),
