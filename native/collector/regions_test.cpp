@@ -130,10 +130,7 @@ TEST_CASE("A region whose frame has returned is the same call, at the place wher
     clock.advance_cpu(ns);
   };
   begin_region("outer", &outer);
-  work(1);
-  Monitor::instance().begin_operator(operator_named("while it was entered"), &op);
-  work(10);
-  Monitor::instance().end_operator(&op);
+  work(11);
   FakePython::chain = {{100, 2001, 11}, {200, 2002, 6}};
   begin_region("inner", &inner, LEADLINE_REGION_PHASE);
   FakePython::chain = {{100, 2001, 12}};
@@ -156,7 +153,7 @@ TEST_CASE("A region whose frame has returned is the same call, at the place wher
     CHECK(found.sum_squares == static_cast<double>(value) * static_cast<double>(value));
   };
   check("main/outer", MetricKind::kCallTime, 111'111);
-  check("main/outer", MetricKind::kTime, 100'001);
+  check("main/outer", MetricKind::kTime, 100'011);
   check("main/outer", MetricKind::kRunningTime, 100'011);
   check("main/outer/inner", MetricKind::kCallTime, 11'100);
   check("main/outer/inner", MetricKind::kTime, 10'100);
@@ -168,6 +165,46 @@ TEST_CASE("A region whose frame has returned is the same call, at the place wher
   }
   CHECK(program.measured("main/program/outer", MetricKind::kCallTime).count == 0);
   CHECK(losses().total(LossKind::kRegionUnanchored) == 0);
+  FakePython::reset();
+}
+
+TEST_CASE("What ran in a region before its frame returned is part of its stay there, and no place holds more") {
+  FakeClock clock(1'000);
+  FakePython::reset();
+  FakePython::functions = {{3001, "program"}, {3002, "opens"}, {3003, "works"}};
+  FakePython::chain = {{100, 3001, 10}, {200, 3002, 5}};
+  RecordedProgram program;
+  int outer = 0;
+  int inner = 0;
+  int op = 0;
+  begin_region("outer", &outer);
+  clock.advance(1);
+  begin_region("inner", &inner);
+  clock.advance(10);
+  FakePython::chain = {{100, 3001, 10}, {200, 3002, 6}, {300, 3003, 1}};
+  Monitor::instance().begin_operator(operator_named("aten::mm"), &op);
+  clock.advance(100);
+  Monitor::instance().end_operator(&op);
+  clock.advance(1'000);
+  FakePython::chain = {{100, 3001, 11}};  // both outlive it
+  Monitor::instance().begin_operator(operator_named("aten::mm"), &op);
+  clock.advance(10'000);
+  Monitor::instance().end_operator(&op);
+  end_region(&outer);  // out of order
+  clock.advance(100'000);
+  end_region(&inner);
+  program.take();
+  const auto sum = [&](std::string_view place, MetricKind metric) { return program.measured(place, metric).sum; };
+  CHECK(sum("main/program/outer", MetricKind::kTime) == 1);
+  CHECK(sum("main/program/outer/inner", MetricKind::kTime) == 1'010);
+  CHECK(sum("main/program/outer/inner/opens/works/aten::mm", MetricKind::kTime) == 100);
+  CHECK(sum("main/outer/inner/program/aten::mm", MetricKind::kTime) == 10'000);
+  CHECK(sum("main/outer", MetricKind::kCallTime) == 11'111);
+  CHECK(sum("main/outer", MetricKind::kTime) == 0);
+  CHECK(sum("main/inner", MetricKind::kCallTime) == 111'110);
+  CHECK(sum("main/inner", MetricKind::kTime) == 100'000);
+  CHECK(program.measured("main/outer", MetricKind::kCallTime).count == 1);
+  CHECK(program.measured("main/inner", MetricKind::kCallTime).count == 1);
   FakePython::reset();
 }
 

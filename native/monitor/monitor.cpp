@@ -84,7 +84,7 @@ void Monitor::deliver(const leadline_event& event, Scope* scope, ThreadState& th
 
 void Monitor::begin(leadline_event& event, ThreadState& thread) {
   CallPath& path = thread.path;
-  path.sync();
+  path.sync(event.time_ns);
   if (path.take_moved()) [[unlikely]]
     scopes_moved(thread);
   const ScopeKind kind = scope_kind(event);

@@ -46,8 +46,8 @@ size_t CallPath::walk(uintptr_t stop, bool* found) {
   return std::min(count, walk_.size());
 }
 
-void CallPath::sync_with_chain() {
-  if (!sync_by_comparing()) sync_by_walking();
+void CallPath::sync_with_chain(int64_t at_ns) {
+  if (!sync_by_comparing()) sync_by_walking(at_ns);
   note_calls();
   if (checked_.load(std::memory_order_relaxed)) [[unlikely]]
     check_walk();
@@ -110,7 +110,7 @@ bool CallPath::sync_by_comparing() {
   return true;
 }
 
-void CallPath::sync_by_walking() {
+void CallPath::sync_by_walking(int64_t at_ns) {
   if (frames_.adopt_roles()) truncate(base());
   const Scope* scope = scopes_.empty() ? nullptr : &scopes_.back();
   const uintptr_t anchor = scope == nullptr ? 0 : scope->anchor;
@@ -122,7 +122,7 @@ void CallPath::sync_by_walking() {
     found = false;
   }
   const size_t end = found && anchor != 0 && !scope->anchor_inside ? walked_ - 1 : walked_;
-  if (!found || parked_in_walk(end)) return replace_scopes(found, end, scopes_.size());
+  if (!found || parked_in_walk(end)) return replace_scopes(found, end, scopes_.size(), at_ns);
   show(0, end, base());
 }
 

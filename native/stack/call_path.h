@@ -73,8 +73,9 @@ class CallPath {
  public:
   explicit CallPath(const PythonSource* python, ModuleNames* modules);
 
-  // Bring the Python part up to date; before every push.
-  void sync() {
+  // Bring the Python part up to date; before every push. Scopes that move do so at `at_ns`, the time of the event that
+  // is handled, so that none begins to stand anywhere after it has ended; 0: now.
+  void sync(int64_t at_ns = 0) {
     if (python_ == nullptr) return;
     top_ = python_->top();
     if (scopes_.empty()) {
@@ -83,7 +84,7 @@ class CallPath {
       if (shown_.size() > scope.python_base) truncate(scope.python_base);
       return;
     }
-    sync_with_chain();
+    sync_with_chain(at_ns);
   }
   // As push, for a region: the frames of the machinery that opens it (contextlib, torch's record_function, ours) are
   // left out and the frame that asked for it stays below.
@@ -127,7 +128,8 @@ class CallPath {
   void clear() noexcept;
 
   // A stay on the path that is over while the scope goes on elsewhere or later. `scope` as it was, without what this
-  // stay added. A region whose frame has returned makes no new stay: it is moved with its clock running.
+  // stay added. Where a frame has returned and nothing has run inside its regions, they make no new stay: they are
+  // moved with their clocks running.
   struct Departed {
     uint64_t slot;  // of its entry
     int64_t elapsed_ns;
@@ -207,11 +209,11 @@ class CallPath {
   static std::atomic<bool> checked_;
   static std::atomic<const NativeSource*> native_;
   void check_walk() const;
-  void sync_with_chain();
+  void sync_with_chain(int64_t at_ns);
   const CallAnchors::Anchor* standing_call() const noexcept;
   void note_calls() noexcept;
   bool sync_by_comparing();
-  void sync_by_walking();
+  void sync_by_walking(int64_t at_ns);
   void show(size_t begin, size_t end, uint32_t base);
   void append(const RawFrame& raw);
   struct Callers {
@@ -244,10 +246,11 @@ class CallPath {
   void take_up_aside();
   void leave(size_t index, int64_t time_ns);
   void lift(size_t index, int64_t time_ns);
+  bool may_run_on(size_t first, size_t end) const noexcept;
   bool off_chain(const Scope& scope, size_t end) const noexcept;
   bool is_elsewhere(const Scope& scope) const noexcept;
   void place(std::vector<Aside>& scopes, size_t end, int64_t time_ns);
-  void replace_scopes(bool anchored, size_t end, size_t settled);
+  void replace_scopes(bool anchored, size_t end, size_t settled, int64_t at_ns);
   void anchor_anew(Scope& scope, const Scope* around) const noexcept;
   void park(const Aside& scope);
   size_t position(const Scope& scope, size_t end) const noexcept;

@@ -50,6 +50,22 @@ bool CallPath::parked_in_walk(size_t end) const noexcept {
   return false;
 }
 
+// Whether the scopes from number `first` on may be placed by their anchors with their clocks running. What has run
+// inside one stays where it ran, so that what the scope took until now has to stay there too, or that place holds more
+// than it took; and each has to stay inside the same scope.
+bool CallPath::may_run_on(size_t first, size_t end) const noexcept {
+  for (const Aside& parked : parked_) {
+    if (position(parked.scope, end) != kNowhere) return false;
+  }
+  size_t outer = kNowhere;
+  for (size_t i = first; i < scopes_.size(); ++i) {
+    const size_t at = scopes_[i].anchor == 0 ? kNowhere : position(scopes_[i], end);
+    if (at > outer || scopes_[i].child_ns != 0) return false;
+    outer = at;
+  }
+  return true;
+}
+
 // The clock of a scope stops; what it took in this stay is put down for who keeps times, and known to the scope around.
 void CallPath::leave(size_t index, int64_t time_ns) {
   Scope& scope = scopes_[index];
@@ -151,8 +167,8 @@ void CallPath::anchor_anew(Scope& scope, const Scope* around) const noexcept {
 // walk_ holds the chain as far as the anchor of the innermost scope (`anchored`), with walk_[0..end) above it, or all
 // of it. Scopes whose anchor is gone find another one or are set aside, those whose coroutine runs again come back; so
 // do those from number `settled` on.
-void CallPath::replace_scopes(bool anchored, size_t end, size_t settled) {
-  const int64_t now = time(now_ns());
+void CallPath::replace_scopes(bool anchored, size_t end, size_t settled, int64_t at_ns) {
+  const int64_t now = time(at_ns != 0 ? at_ns : now_ns());
   size_t standing = scopes_.size();
   if (!anchored) {
     standing = 0;
@@ -176,8 +192,9 @@ void CallPath::replace_scopes(bool anchored, size_t end, size_t settled) {
     if (stays_off) suspended = std::min(suspended, i);
     outlived += gone && !stays_off ? 1 : 0;
   }
+  const bool run_on = suspended == scopes_.size() && may_run_on(standing, end);
   for (size_t i = scopes_.size(); i-- > standing;) {
-    if (i < suspended) {
+    if (run_on) {
       lift(i, now);
     } else {
       leave(i, now);
@@ -186,7 +203,7 @@ void CallPath::replace_scopes(bool anchored, size_t end, size_t settled) {
   std::vector<Aside>& moved = moved_to_;
   moved.clear();
   for (size_t i = standing; i < scopes_.size(); ++i) {
-    const Aside aside{scopes_[i], entries_[scopes_[i].entry], i < suspended};
+    const Aside aside{scopes_[i], entries_[scopes_[i].entry], run_on};
     if (off_chain(aside.scope, end)) {
       park(aside);
     } else {
@@ -240,7 +257,7 @@ void CallPath::place(std::vector<Aside>& scopes, size_t end, int64_t time_ns) {
 }
 
 bool CallPath::bring_up_from_below(const void* token, int64_t time_ns, uint64_t* dropped) {
-  sync();  // what stands on the scope is where it belongs before the scope goes
+  sync(time_ns);  // what stands on the scope is where it belongs before the scope goes
   size_t at = scopes_.size();
   while (at > 0 && scopes_[at - 1].token != token) --at;
   if (at-- == 0) {
@@ -287,7 +304,7 @@ void CallPath::take_up_aside() {
   top_ = python_->top();
   bool found = false;
   walked_ = walk(0, &found);
-  replace_scopes(false, walked_, settled);
+  replace_scopes(false, walked_, settled, time_ns);
 }
 
 }  // namespace leadline

@@ -181,7 +181,7 @@ def main(seed: int, folder: Path, tell: Callable[[str], None] = lambda _: None) 
             program.do_pause()
         program.do_end()
     told = {"ended": program.ended, "booked": program.booked, "sure": program.sure, "end": end,
-            "full": program.disk_was_full}  # fmt: skip
+            "full": program.disk_was_full, "open": [one._name for one in program.open]}  # fmt: skip
     Path("told.json").write_text(json.dumps(told))
     if end == "killed":
         os.kill(os.getpid(), signal.SIGKILL)

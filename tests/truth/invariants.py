@@ -99,7 +99,7 @@ def calls_are_their_own_time_and_their_parts(profile: Profile) -> Contradictions
     wanted &= complete[np.maximum(process, 0)]
     wanted &= np.isin(tree.kinds, [int(FrameKind.OPERATOR), int(FrameKind.REGION), int(FrameKind.PHASE)])
     operator = tree.kinds == int(FrameKind.OPERATOR)
-    moves = operator & (call.count == 0) & (own.count == 0) & (whole > 0)
+    moves = operator & (call.count == 0) & (whole > 0)
     moves |= ~operator & wanted & (own.count > call.count)
     for (owner, kind, name), rows in _outliving_names(tree, process, moves).items():
         held, called = int(whole[rows].sum()), int(call.sum[rows].sum())
