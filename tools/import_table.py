@@ -115,6 +115,7 @@ PYTHON: dict[str, set[str]] = {
     "attach": {"_native"},
     "profiles": set(),
     "trace": {"steps", "profiles", "xla"},
+    "engines": {"units"},
     "steps": {"profiles"},
     "remedies": {"capture"},  # in the user's process, as capture is
     "trials": {"remedies", "units", "profiles", "analysis", "whatif", "compare"},
@@ -124,13 +125,14 @@ PYTHON: dict[str, set[str]] = {
     "units": set(),
     "names": {"work"},
     "hardware": {"profiles"},
-    "analysis": {"hardware", "sources", "work", "units", "steps", "whatif", "trace", "profiles"},
-    "verdict": {"work", "units", "steps", "analysis", "trace", "profiles"},
+    "analysis": {"engines", "hardware", "sources", "work", "units", "steps", "whatif", "trace", "profiles"},
+    "verdict": {"engines", "work", "units", "steps", "analysis", "trace", "profiles"},
     "whatif": {"hardware", "work", "units", "steps", "opening", "trace", "profiles"},
     "convert": {"steps", "profiles", "trace"},
     "query": {"steps", "profiles", "analysis"},
     "compare": {"work", "units", "steps", "profiles", "analysis", "opening"},
     "report": {
+        "engines",
         "names",
         "sources",
         "work",
@@ -200,6 +202,7 @@ PYTHON_ALWAYS = {
     "_local_server",
     "_own_thread",
     "_dataclass",
+    "_histogram",
 }
 # Compiled modules of this package.
 PYTHON_NATIVE = {"_cubin", "_events", "_native", "_simulate", "_xla"}
@@ -229,6 +232,7 @@ PYTHON_FOREIGN: dict[str, set[str]] = {
     "opening": set(),
     "sources": set(),
     "work": set(),
+    "engines": set(),
     "units": set(),
     "names": set(),
     "hardware": set(),

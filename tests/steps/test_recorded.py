@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leadline._histogram import bin_of, middle_of
 from leadline.profiles.step_rows import (
     ADDITIVE,
     MOST_SLOWEST,
@@ -18,8 +19,6 @@ from leadline.profiles.step_rows import (
     of_steps,
     one_step,
     together,
-    wall_bin,
-    wall_of_bin,
 )
 from leadline.steps.recorded import Recorded
 
@@ -74,7 +73,7 @@ def test_what_lies_between_two_states_is_what_was_added(walls: list[int], cut: i
 @settings(deadline=None, max_examples=40)
 @given(st.integers(1, 2**44))
 def test_a_bin_is_near_its_walls(wall: int) -> None:
-    assert abs(wall_of_bin(wall_bin(wall)) - wall) <= max(0.033 * wall, 16)
+    assert abs(middle_of(bin_of(wall)) - wall) <= max(0.033 * wall, 16)
 
 
 def test_thirds_and_warm_up() -> None:

@@ -112,6 +112,8 @@ class ProcessRecord:
     """Whether measuring was begun from outside, somewhere in the middle (`leadline attach`)."""
     tools: list[dict[str, Any]] = field(default_factory=list)
     """What event tools have found (docs/file-format.md)."""
+    engines: list[dict[str, Any]] = field(default_factory=list)
+    """Of each engine that serves in this process its steps, batches and requests (docs/file-format.md)."""
     forked_from: int | None = None
     """Number of the measured process that forked this one, None where it was started anew."""
 
@@ -130,6 +132,7 @@ class ProcessRecord:
             "forked_from",
             "attached",
             "tools",
+            "engines",
         ):
             if not values[name]:
                 del values[name]

@@ -249,9 +249,13 @@ class Session:
 
     def _provider_changed(self) -> None:
         self._record.available = self.available()
+        self._take_engines()
         for place in filter(None, (getattr(provider, "place", None) for provider in self._providers)):
             self.tell_rank(*place)
         self._write_record()
+
+    def _take_engines(self) -> None:
+        self._record.engines = [one for provider in self._providers for one in getattr(provider, "engines", list)()]
 
     def _write_record(self) -> None:
         with contextlib.suppress(OSError):  # disk full or session over: the native writer counts write_failed
@@ -268,6 +272,7 @@ class Session:
         record.exit = exit_status
         for provider in self._providers:
             record.dataflow |= getattr(provider, "dataflow", dict)()
+        self._take_engines()
         record.sources = source_hashes(record.started_at_ns, record.program)
         if self.part.exists:
             self._write_record()

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from leadline._histogram import bin_of
 from leadline.profiles.tables import Array, Tables, columns_from_rows
 from leadline.schema import TABLES
 
@@ -56,7 +57,7 @@ def of_steps(steps: Iterable[Sums]) -> StepRows:
     spans = sorted(steps, key=lambda one: one["first"])
     walls: dict[int, int] = {}
     for one in spans:
-        walls[wall_bin(one["wall_ns"])] = walls.get(wall_bin(one["wall_ns"]), 0) + 1
+        walls[bin_of(one["wall_ns"])] = walls.get(bin_of(one["wall_ns"]), 0) + 1
     size = 1
     while -(-len(spans) // size) > MOST_SPANS:
         size *= 2
@@ -153,18 +154,6 @@ def columns_of(rows: Mapping[int, StepRows]) -> dict[str, dict[str, Array]]:
             steps += [{"thread": thread, "kind": kind, **sums} for sums in listed]
         walls += [{"thread": thread, "bin": number, "count": one.walls[number]} for number in sorted(one.walls)]
     return {"steps": columns_from_rows("steps", steps), "step_walls": columns_from_rows("step_walls", walls)}
-
-
-def wall_bin(wall_ns: int) -> int:
-    """16 an octave; the schema says where each begins."""
-    value = max(wall_ns, 16)
-    octave = value.bit_length() - 5
-    return min(octave * 16 + (value >> octave) - 16, 639)
-
-
-def wall_of_bin(number: int) -> float:
-    """The middle of a bin, in ns."""
-    return ((16 + number % 16) + 0.5) * float(1 << (number // 16))
 
 
 def _slowest(steps: Iterable[Sums]) -> tuple[Sums, ...]:

@@ -8,18 +8,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from leadline.analysis.device_copies import LinkRow
 from leadline.analysis.findings import Findings
-from leadline.analysis.hardware import Hardware
 from leadline.analysis.rows import Distribution, KernelRow, ModuleRow, OperatorRow, PhaseRow
-from leadline.analysis.scratch import ScratchRow
+from leadline.engines import Engine
+from leadline.report.device_model import Busy, Device, Gpu
 from leadline.report.ranks import Ranks, Spread
 from leadline.report.start_model import Start
 from leadline.report.steps import ShownSteps
 from leadline.report.whole_tables import WholeTables
 from leadline.verdict.model import Verdict
 
-__all__ = ["Distribution", "KernelRow", "ModuleRow", "OperatorRow", "PhaseRow"]  # rows shown as they are derived
+__all__ = [
+    "Busy",
+    "Device",
+    "Distribution",
+    "Gpu",
+    "KernelRow",
+    "ModuleRow",
+    "OperatorRow",
+    "PhaseRow",
+]  # shown as they are derived
 
 
 @dataclass(frozen=True)
@@ -233,59 +241,6 @@ class CompiledProgram:
 
 
 @dataclass(frozen=True)
-class Busy:
-    """Unions of what ran on a device, so overlapping work counts once; from the provider's device record.
-
-    `copies_hidden_ns` and `communication_hidden_ns`: the parts that ran while kernels computed.
-    """
-
-    busy_ns: int
-    idle_ns: int
-    compute_ns: int
-    copies_ns: int
-    communication_ns: int
-    copies_hidden_ns: int
-    communication_hidden_ns: int
-
-
-@dataclass(frozen=True)
-class Device:
-    """One accelerator of one process. Times are sums over its streams, so they can exceed the wall time; `busy` cannot.
-
-    `idle_ns`: time without work that was charged to what the CPU was doing. `busy` is None where the file does not say.
-    """
-
-    process: str
-    name: str
-    work_ns: int
-    kernels_ns: int
-    copies_ns: int
-    idle_ns: int
-    launches: int
-    copy_bytes: int
-    busy: Busy | None
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """`work_ns`: device time of all devices, `kernels`: what it went to. `sync_ns`: time threads waited for any
-    device.
-    """
-
-    devices: tuple[Device, ...]
-    kernels: tuple[KernelRow, ...]
-    kernels_hidden: int
-    work_ns: int
-    sync_ns: int
-    counters: tuple[Hardware, ...] = ()
-    """What hardware counters said of kernels; empty where none were read."""
-    scratch: tuple[ScratchRow, ...] = ()
-    """Scratch memory that the driver took for kernels; empty where none was seen."""
-    links: tuple[LinkRow, ...] = ()
-    """Copies between devices; empty where none said between which."""
-
-
-@dataclass(frozen=True)
 class LossRow:
     """Something that was not measured. `meaning` says what the kind is; `detail` is a sentence or empty."""
 
@@ -389,6 +344,10 @@ class Report:
     """What `leadline analyze --save` left in the file."""
     ranks: Ranks | None = None
     """Of a profile of many ranks folded into one."""
+    engine: Engine | None = None
+    """What the engines of a server did, added up; None where none served."""
+    start_up_ns: int = 0
+    """What an engine took before it served, which is left out of the paths; 0 where it is not."""
     verdict: Verdict | None = None
     """Why the step is slow, where it was asked for."""
     start: Start | None = None

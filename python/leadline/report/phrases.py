@@ -206,7 +206,9 @@ def paths_base_text(report: Report) -> str:
     total = report.path_total
     if total is None:
         return ""
-    without = f", without imports ({duration(report.imports_ns)})" if report.imports_ns else ""
+    left = (("imports", report.imports_ns), ("start-up", report.start_up_ns))
+    without = " and ".join(f"{what} ({duration(ns)})" for what, ns in left if ns)
+    without = f", without {without}" if without else ""
     return f"shares of {in_unit(total.sum, total.unit)} in all{without}"
 
 

@@ -56,10 +56,13 @@ _NUMBERS = re.compile(r"[\d.:-]+")
 _VERSION = re.compile(r"\d[\w.+-]{0,40}")
 _PHASES = re.compile(
     r"step|turn|forward|backward|optimizer|closure|zero_grad|data loading|compile|saving|garbage collection"
-    r"|on another thread|(captured|instantiated) at|captured before profiling"
+    r"|start-up|no work|scheduling|input preparation|prefill|decode|mixed|sampling|tokenising|detokenising"
+    r"|waiting for the (engine|workers)|on another thread|(captured|instantiated) at|captured before profiling"
 )
 _MACHINES = ("x86_64", "aarch64", "arm64", "ppc64le", "riscv64", "AMD64")
 _IMPLEMENTATIONS = ("cpython", "CPython", "pypy", "PyPy")
+_KEY = re.compile(r"[a-z0-9_]+")
+_ENGINE_WORDS = ("vllm", "transformers", "stop", "length", "abort", "error", "repetition")
 _ROLES = ("provider", "source", "tool")
 _RECORD = (
     "pid", "parent_pid", "rank", "local_rank", "started_at_ns", "ended_at_ns", "wall_ns", "complete", "cost", "clock",
@@ -277,6 +280,8 @@ class _Redaction:
         if isinstance(launch, dict):
             kept["launch"] = {**_plain(launch), "job": self._machine(str(launch.get("job") or ""))}
         kept["available"] = _statuses(record.get("available"))
+        if isinstance(engines := record.get("engines"), list):
+            kept["engines"] = [_figures(one) for one in engines]
         return kept
 
 
@@ -286,6 +291,15 @@ _CHANGED = {
     ("losses", "detail"), ("kernel_events", "name"), ("ranks", "host"), ("ranks", "role"), ("ranks", "identity"),
     ("ranks", "files"), ("ranks", "note"), ("rank_values", "name"),
 }  # fmt: skip
+
+
+def _figures(value: Any) -> Any:
+    """What an engine counted: numbers stay, of its words those that every server has; names of requests go."""
+    if isinstance(value, dict):
+        return {name: _figures(one) for name, one in value.items() if _KEY.fullmatch(str(name))}
+    if isinstance(value, list):
+        return [_figures(one) for one in value]
+    return value if isinstance(value, int | float) or value in _ENGINE_WORDS else ""
 
 
 def _statuses(available: object) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from leadline.report import phrases, text_tables
 from leadline.report.findings.words import gain_text, headline, label, line_text
 from leadline.report.model import HotPath, Report
 from leadline.report.ranks_text import render_ranks, spread_text
+from leadline.report.serving_text import serving
 from leadline.report.source import visible
 from leadline.report.steps import sentences
 from leadline.units import duration, in_unit, percent, share, size
@@ -55,6 +56,7 @@ def render_text(report: Report, width: int = _PLAIN_WIDTH, colour: bool = False)
     _header(console, report)
     _verdict(console, report)
     render_ranks(console, report.ranks)
+    serving(console, report)
     _steps(console, report)
     text_tables.phases(console, report)
     _time(console, report)

@@ -9,7 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from leadline.profiles.step_rows import StepRows, Sums, added, wall_of_bin
+from leadline._histogram import middle_of
+from leadline.profiles.step_rows import StepRows, Sums, added
 
 WARM = 3.0
 """Times the median: a step at the beginning that took as long warms up."""
@@ -59,7 +60,7 @@ class Recorded:
         for number, count in sorted(self.rows.walls.items()):
             seen += count
             if seen >= wanted:
-                return float(np.clip(wall_of_bin(number), self.sums["wall_min_ns"], self.sums["wall_max_ns"]))
+                return float(np.clip(middle_of(number), self.sums["wall_min_ns"], self.sums["wall_max_ns"]))
         return self.mean_ns
 
     @cached_property

@@ -11,6 +11,8 @@ from leadline.analysis.findings import Finding, Findings
 from leadline.analysis.functions import METRIC
 from leadline.analysis.rules.communication import late_rank
 from leadline.analysis.threads import main_threads
+from leadline.engines import engines_of, together
+from leadline.engines.words import sentence as serving_sentence
 from leadline.profiles import Profile
 from leadline.units import duration, percent
 from leadline.verdict.account import account
@@ -74,6 +76,9 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
     )
     if resource.kind in _COMPUTES and (reached := attained(case)) is not None:
         facts.insert(0, reached.words)
+    if (engine := together(engines_of(profile.meta))) is not None:  # a server: requests first, then what a step does
+        facts.insert(0, sentence)
+        sentence = serving_sentence(engine)
     return Verdict(
         "cannot_tell" if ask and resource.kind == "cannot_tell" else resource.kind,
         sentence,

@@ -23,6 +23,7 @@ PROVIDERS: tuple[str, ...] = (
     "leadline.capture.providers.tensorflow.provider",
     "leadline.capture.providers.tools",
     "leadline.capture.providers.garbage",
+    "leadline.capture.providers.engines.vllm",
 )
 """Modules with `create(native, options, changed) -> Provider`, in the order they start."""
 
@@ -49,6 +50,7 @@ FRAMEWORKS: dict[str, Framework] = {
     "leadline.capture.providers.tensorflow.provider": Framework(
         "tensorflow", "The program did not import TensorFlow.", ("tensorflow", "keras")
     ),
+    "leadline.capture.providers.engines.vllm": Framework("vllm", "The program did not import vLLM.", ("vllm",)),
 }
 """Of PROVIDERS, those that a program pays for only when it imports the framework."""
 
@@ -147,6 +149,11 @@ class Awaited:
     def dataflow(self) -> dict[str, Any]:
         """What the provider has for the process's record, if anything."""
         found: dict[str, Any] = getattr(self._provider, "dataflow", dict)()
+        return found
+
+    def engines(self) -> list[dict[str, Any]]:
+        """What the provider knows of engines that serve, if anything."""
+        found: list[dict[str, Any]] = getattr(self._provider, "engines", list)()
         return found
 
     @property

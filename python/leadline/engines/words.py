@@ -1,0 +1,176 @@
+"""An engine in words: the sentence of the verdict, the rows of the report, a line for a live screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from leadline._histogram import Histogram
+from leadline.engines.model import KINDS, Engine
+from leadline.engines.waited import WAITS, waited_for
+from leadline.units import duration, number, percent
+
+QUANTILES = (0.5, 0.9, 0.99)
+NAMES = {
+    "ttft": "time to first token",
+    "queue": "  in the queue",
+    "prefill": "  prefill",
+    "tpot": "time per output token",
+    "e2e": "end to end",
+}
+"""Distributions over requests in the order of the report."""
+BATCH = {
+    "sequences": "sequences in a step",
+    "prefill_tokens": "prompt tokens in a step that has some",
+    "decode_tokens": "output tokens in a step that has some",
+    "waiting": "requests in the queue",
+}
+SHARE_RULE = "a request's share of a step is its tokens over the step's tokens"
+
+
+def sentence(engine: Engine) -> str:
+    """The first line of a server's verdict."""
+    ttft, tpot = engine.of("ttft"), engine.of("tpot")
+    said = f"serves {number(engine.number)} requests, {_rate(engine.tokens_per_s)}"
+    if ttft.count:
+        queue = engine.share_of("queue", "ttft")
+        waits = f" ({percent(queue)} of it in the queue)" if queue >= 0.1 else ""
+        said += f"; first token {_middle_and_tail(ttft)}{waits}"
+    if tpot.count:
+        said += f"; each further token {_middle_and_tail(tpot)}"
+    if engine.open:
+        said += f"; {number(engine.open)} requests had not ended"
+    return f"{said}; {steps_sentence(engine)}" if engine.number_of_steps else said
+
+
+def steps_sentence(engine: Engine) -> str:
+    """How many engine steps, what one takes, of which kinds."""
+    kinds = [
+        f"{kind} {percent(engine.steps[kind].total / max(engine.steps_ns, 1))}"
+        for kind in KINDS
+        if kind in engine.steps
+    ]
+    mean = duration(engine.steps_ns / max(engine.number_of_steps, 1))
+    return f"{number(engine.number_of_steps)} engine steps of {mean} ({', '.join(kinds)})"
+
+
+def facts(engine: Engine) -> list[str]:
+    """What stands above the tables."""
+    ended = ", ".join(f"{number(count)} {reason}" for reason, count in sorted(engine.ended.items()))
+    said = [
+        f"{number(engine.number)} requests ended ({ended}), {number(engine.open)} had not"
+        if ended
+        else f"{number(engine.open)} requests had not ended",
+        f"{number(engine.prompt_tokens)} prompt tokens and {number(engine.output_tokens)} output tokens in "
+        f"{duration(engine.serving_ns)}: {_rate(engine.tokens_per_s)}",
+    ]
+    if cached := engine.of("cached_tokens").total:
+        said.append(f"{percent(cached / max(engine.prompt_tokens, 1))} of the prompt tokens were in the prefix cache")
+    said.append(f"{number(engine.preemptions)} preemptions")
+    if engine.cache.count:
+        said.append(
+            f"key-value cache in use: p50 {percent(engine.cache.quantile(0.5) / 1000)}, "
+            f"most {percent(engine.cache.most / 1000)}"
+        )
+    said += [engine.moved] if engine.moved else []
+    if engine.count > 1:
+        said.append(f"{engine.count} engines, added up")
+    if engine.not_followed:
+        said.append(f"{number(engine.not_followed)} requests came while 100,000 were open and are not in these figures")
+    if engine.odd_arrivals:
+        said.append(
+            f"{number(engine.odd_arrivals)} requests arrived later than the engine had them: the clocks of the two "
+            "processes differ, so their queue begins at the engine"
+        )
+    return said
+
+
+def request_rows(engine: Engine) -> list[tuple[str, ...]]:
+    """Name, p50, p90, p99, max."""
+    return [(words, *_cells(one, duration)) for name, words in NAMES.items() if (one := engine.of(name)).count]
+
+
+def batch_rows(engine: Engine) -> list[tuple[str, ...]]:
+    """The same of batches."""
+    return [
+        (words, *_cells(engine.batch[name], lambda value: number(round(value))))
+        for name, words in BATCH.items()
+        if name in engine.batch
+    ]
+
+
+def step_rows(engine: Engine) -> list[tuple[str, ...]]:
+    """Kind, number, share of serving time, p50, p90, p99, max; then the time between steps, and without work."""
+    whole = max(engine.serving_ns, 1)
+    rows = [
+        (kind, number(one.count), percent(one.total / whole), *_cells(one, duration))
+        for kind in KINDS
+        if (one := engine.steps.get(kind)) is not None
+    ]
+    if engine.gap.count:
+        rows.append(
+            (
+                "between steps",
+                number(engine.gap.count),
+                percent(engine.gap.total / whole),
+                *_cells(engine.gap, duration),
+            )
+        )
+    rows.append(("no work", "", percent(engine.no_work_ns / whole), "", "", "", ""))
+    return rows
+
+
+def slow_rows(engine: Engine, most: int) -> list[tuple[str, ...]]:
+    """Request, arrival, end to end, first token, tokens, share of steps, what it waited for."""
+    rows: list[tuple[str, ...]] = []
+    for one in engine.slowest[:most]:
+        name, ns = waited_for(one)
+        rows.append(
+            (
+                one.name,
+                duration(one.at_ms * 1_000_000),
+                duration(one.e2e_ns),
+                duration(one.values["ttft"]) if "ttft" in one.values else "none",
+                f"{number(one.values.get('prompt_tokens', 0))} + {number(one.values.get('output_tokens', 0))}",
+                duration(one.values.get("share", 0)),
+                f"{WAITS[name]} {duration(ns)}" if name else "computing",
+            )
+        )
+    return rows
+
+
+def now_line(engine: Engine) -> str:
+    """For a live screen: what the engine does now."""
+    point = engine.points[-1] if engine.points else (0, 0, 0, -1, 0)
+    recent = engine.recent
+    rate = recent.get("tokens_per_s")
+    words = [
+        _rate(float(rate)) if isinstance(rate, int | float) else "",
+        f"{number(point[1])} in the queue",
+        f"{number(point[2])} running",
+        f"cache {percent(point[3] / 1000)}" if point[3] >= 0 else "",
+        _recent("first token", recent.get("ttft")),
+        _recent("token", recent.get("tpot")),
+    ]
+    return f"serves  {' · '.join(word for word in words if word)}"
+
+
+def _recent(name: str, values: object) -> str:
+    if not isinstance(values, Mapping):
+        return ""
+    middle, tail = values.get("p50"), values.get("p99")
+    if not isinstance(middle, int) or not isinstance(tail, int):
+        return ""
+    return f"{name} p50 {duration(middle)}, p99 {duration(tail)}"
+
+
+def _middle_and_tail(one: Histogram) -> str:
+    return f"p50 {duration(one.quantile(0.5))}, p99 {duration(one.quantile(0.99))}"
+
+
+def _cells(one: Histogram, words: Any) -> tuple[str, ...]:
+    return (*(words(one.quantile(share)) for share in QUANTILES), words(one.most))
+
+
+def _rate(tokens: float) -> str:
+    return f"{number(round(tokens))} output tokens a second"
