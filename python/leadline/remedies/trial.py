@@ -145,7 +145,7 @@ class Trial:
 
     def _patience(self) -> int:
         """Where the mark is not known yet, batches of a program that trains may be parts of a step."""
-        unsure = not self.plan.mark and self._mark not in (STEP_CALLS, OPTIMIZER) and self.values.has_any
+        unsure = not self.plan.mark and self._mark not in (STEP_CALLS, OPTIMIZER) and self.values.has_backward
         return 4 if unsure else 1
 
     def _warm(self) -> None:

@@ -26,9 +26,12 @@ class Values:
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
         self._given: list[tuple[int, Any]] = []
+        self._returned: list[tuple[int, Any]] = []
         self._outputs: Any = None
         self._begin: array[float] | None = None
         self.precision = "float32"
+        self.has_backward = False
+        """The program trains."""
 
     def install(self) -> None:
         self._trial.when_imported("torch.autograd", self._follow)
@@ -57,6 +60,7 @@ class Values:
         self._trial.replaced.attribute(module.autocast, "__enter__", enter)
 
     def _note(self, tensors: Any) -> None:
+        self.has_backward = True
         try:
             for one in tensors if isinstance(tensors, list | tuple) else (tensors,):
                 value = one.detach()
@@ -72,20 +76,16 @@ class Values:
         self._outputs = output
         for leaf in jax.tree_util.tree_leaves(output):
             if getattr(leaf, "shape", None) == () and str(getattr(leaf, "dtype", "")).startswith(("float", "bfloat")):
-                self._given.append((self._trial.step, leaf.copy()))
+                self._given.append((self._trial.step, leaf))
 
     def module_returned(self, output: Any) -> None:
         """Of a program that only infers: the sum of what the outermost module returns."""
         try:
             found = _first_tensor(output)
             if found is not None:
-                self._given.append((self._trial.step, found.detach().double().sum()))
+                self._returned.append((self._trial.step, found.detach().double().sum()))
         except Exception as error:
             self._trial.fault(error)
-
-    @property
-    def has_any(self) -> bool:
-        return bool(self._given)
 
     def begin(self) -> None:
         """Before the first optimizer step: where the parameters are."""
@@ -93,7 +93,7 @@ class Values:
 
     def result(self) -> dict[str, Any]:
         """Behind the last step."""
-        values = [[step, _finite(float(value))] for step, value in self._given]
+        values = [[step, _finite(float(value))] for step, value in self._given or self._returned if not _is_gone(value)]
         found: dict[str, Any] = {"values": values, "precision": self.precision}
         parameters = _parameters(self._trial.optimizers)
         if parameters:
@@ -112,6 +112,12 @@ class Values:
 
 def _finite(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
+
+
+def _is_gone(value: Any) -> bool:
+    """An array of JAX that the program has given to its next step."""
+    deleted = getattr(value, "is_deleted", None)
+    return bool(deleted is not None and deleted())
 
 
 def _first_tensor(output: Any) -> Any:

@@ -22,14 +22,14 @@ class NoAnomaly(Remedy):
         trial.when_imported("torch", lambda torch: self._follow(trial, torch))
 
     def _follow(self, trial: Trial, torch: Any) -> None:
-        original = torch._C._set_anomaly_enabled
+        original = torch.set_anomaly_enabled
 
         @functools.wraps(original)
         def off(mode: bool, check_nan: bool = True) -> Any:
             self._changed += mode
             return original(False, False)
 
-        trial.replaced.attribute(torch._C, "_set_anomaly_enabled", off)
+        trial.replaced.attribute(torch, "set_anomaly_enabled", off)
 
     def outcome(self, trial: Trial) -> str:
         return "" if self._changed else "the program does not turn anomaly detection on"
