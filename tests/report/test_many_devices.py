@@ -11,10 +11,12 @@ from leadline.analysis.efficiency import efficiency
 from leadline.profiles.build import build
 from leadline.profiles.merge import merge_profiles
 from leadline.profiles.profile import Profile
+from leadline.profiles.rollup import nearest
 from leadline.report import ReportOptions, build_report
 from leadline.report.text import render_text
 from leadline.report.training.build import build_summary
 from leadline.report.training.markdown import render
+from leadline.steps import of_tree
 
 GIB = 1 << 30
 
@@ -103,3 +105,21 @@ def test_more_than_a_device_can_do_is_no_mfu(peak):
     assert found is not None
     assert (found.mfu, found.hfu) == (None, None)
     assert "140 % of what 2 devices can do" in found.implausible
+
+
+def test_steps_of_many_processes_are_counted_in_one_pass_over_the_tree(monkeypatch):
+    def passes(ranks: int) -> int:
+        profile = merge_profiles([rank(number, 5) for number in range(ranks)])
+        made = 0
+
+        def counting(shape, wanted):
+            nonlocal made
+            made += 1
+            return nearest(shape, wanted)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(of_tree, "nearest", counting)
+            list(of_tree.counted(profile))
+        return made
+
+    assert passes(32) == passes(4)

@@ -126,24 +126,34 @@ def _parts(view: RankView) -> dict[str, Floats]:
     return {"computation": compute, "data loading": loading, "outside operators": rest}
 
 
+def late_of(own: Floats, talk: Floats, step: float | None = None) -> dict[int, tuple[float, float]]:
+    """Of peers with these own times and times in communication, ns of one step: who is late, with how much longer it
+    takes than the fast quarter, and how much longer its peers wait."""
+    few = len(own) < _FEW
+    reference = _fast(own, few)
+    if reference <= 0:
+        return {}
+    fast = own[own <= np.median(own)]
+    noise = 0.0 if few else float(fast.max() - fast.min()) / 2
+    least = max((_EXCESS_OF_FEW if few else _EXCESS) * reference, _NOISES * noise)
+    whole = float(np.median(own + talk)) if step is None else step
+    found = {}
+    for row in np.flatnonzero(own - reference > max(least, _OF_A_STEP * whole)).tolist():
+        excess = float(own[row]) - reference
+        waited = max(float(np.percentile(np.delete(talk, row), 75)) - float(talk[row]), 0.0)
+        if not talk.any() or waited >= _WAITED_FOR * excess:  # else nobody waits for it
+            found[row] = excess, waited
+    return found
+
+
 def _of_peers(view: RankView, rows: NDArray[np.int64], parts: dict[str, Floats], own: Floats) -> list[Straggler]:
     few = len(rows) < _FEW
-    here = own[rows]
-    reference = float(here.min() if few else np.percentile(here, 25, method="lower"))
-    if reference <= 0:
-        return []
-    fast = here[here <= np.median(here)]
-    noise = float(fast.max() - fast.min()) / 2 if not few else 0.0
-    least = max((_EXCESS_OF_FEW if few else _EXCESS) * reference, _NOISES * noise if not few else 0.0)
+    reference = _fast(own[rows], few)
     talk = np.maximum(view.column("communication"), view.column("gpu_time communication")) / view.steps
     step = float(np.median(view.column("wall")[rows] / view.steps[rows]))
-    coupled = bool(talk[rows].any())
     made = []
-    for row in rows[here - reference > max(least, _OF_A_STEP * step)].tolist():
-        excess = float(own[row]) - reference
-        waited = max(float(np.percentile(talk[rows[rows != row]], 75)) - float(talk[row]), 0.0)
-        if coupled and waited < _WAITED_FOR * excess:
-            continue  # nobody waits for it
+    for place, (excess, waited) in late_of(own[rows], talk[rows], step).items():
+        row = int(rows[place])
         of_part = {name: float(values[row]) - _fast(values[rows], few) for name, values in parts.items()}
         part = max(of_part, key=lambda name: of_part[name])
         others = rows[rows != row]

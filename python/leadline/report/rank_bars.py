@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from leadline.analysis import Analysis
 from leadline.analysis.ranks import RankView, is_folded_profile
+from leadline.analysis.stragglers import imbalance, late_of
 from leadline.analysis.workclass import classes_of_nodes
 from leadline.profiles import Profile
 from leadline.steps import NoSteps
@@ -15,8 +17,6 @@ from leadline.steps.of_profile import steps_of
 from leadline.work.operators import CLASSES
 
 MOST = 64
-_LATE = 0.05
-"""Of a step: who waits so much less than the median rank is waited for."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,17 @@ def rank_bars(profile: Profile) -> tuple[RankBar, ...]:
     rows = _folded(profile) if is_folded_profile(profile) else _beside(profile)
     if len(rows) < 2:
         return ()
-    waits = np.array([one.wait_ns for one in rows], np.float64)
-    step = float(np.median([one.work_ns + one.wait_ns for one in rows]))
-    least = int(np.argmin(waits))
-    late = step > 0 and float(np.median(waits) - waits[least]) > _LATE * step
-    marked = [
-        RankBar(one.rank, one.host, one.work_ns, one.wait_ns, late and number == least, one.node)
-        for number, one in enumerate(rows)
-    ]
+    late = late_rows(profile, rows)
+    marked = [replace(one, late=number in late) for number, one in enumerate(rows)]
     shown = sorted(marked, key=lambda one: (not one.late, one.rank))[:MOST]
     return tuple(sorted(shown, key=lambda one: one.rank))
+
+
+def late_rows(profile: Profile, rows: Sequence[RankBar]) -> set[int]:
+    """Whom the others wait for: those that the report's ranks name, where they are named."""
+    if is_folded_profile(profile):
+        return {row for one in imbalance(RankView(profile)).stragglers for row in one.ranks}
+    return set(late_of(np.array([one.work_ns for one in rows], float), np.array([one.wait_ns for one in rows], float)))
 
 
 def _folded(profile: Profile) -> list[RankBar]:

@@ -24,8 +24,9 @@ from leadline.report.rank_bars import rank_bars
 from leadline.report.start_model import Bar, BarPart, Help, Kernel, Line, Start
 from leadline.steps import NoSteps
 from leadline.steps.of_profile import steps_of
-from leadline.units import duration, percent
+from leadline.units import percent
 from leadline.verdict.between import between_operators
+from leadline.verdict.fixes import CORES, CORES_REMEDY
 from leadline.verdict.model import Account, Fix, Verdict
 from leadline.verdict.text import as_lines, fix_text, head
 from leadline.verdict.words import SHORT
@@ -33,8 +34,6 @@ from leadline.verdict.words import SHORT
 MOST_ROWS = 8
 MOST_WALLS = 60
 _ONE_LINE = 0.85
-_CROWDED = 0.1
-"""Of a step in line for a core: from there on cores of its own are worth naming."""
 _PHASES = {
     "forward": "forward",
     "backward": "backward",
@@ -318,38 +317,11 @@ def _device_name(case: Case) -> str:
 
 
 def _help(verdict: Verdict, found: Findings | None, file: str) -> list[Help]:
-    made = _cores(verdict.account)
+    made = []
     for fix in verdict.fixes:
         finding = _finding(fix, found.findings if found is not None else ())
         made.append(_helped(fix, finding, verdict.account, file))
     return sorted(made, key=lambda one: -one.gain_ns)
-
-
-def _cores(account: Account | None) -> list[Help]:
-    """Time in line for a core is no line's fault: it goes with what else runs."""
-    parts = account.lane("thread") if account is not None else ()
-    waits = next((one for one in parts if one.key == "core"), None)
-    if account is None or waits is None or waits.share < _CROWDED:
-        return []
-    change = f"{duration(account.wall_ns)} to {duration(account.wall_ns - waits.ns)}"
-    return [
-        Help(
-            "Give it cores of its own, or stop what else runs",
-            None,
-            waits.ns,
-            0,
-            waits.ns,
-            waits.known,
-            change,
-            "core",
-            "",
-            "uptime",
-            "The thread could run and others had the cores. Stop other programs, or start fewer threads and loader "
-            "workers than there are cores (torch.set_num_threads, DataLoader(num_workers=...)).",
-            (f"{percent(waits.share)} of the {account.of} in line for a core",),
-            (),
-        )
-    ]
 
 
 def _finding(fix: Fix, found: Sequence[Finding]) -> Finding | None:
@@ -367,6 +339,10 @@ def _helped(fix: Fix, finding: Finding | None, account: Account | None, file: st
     said = fix_text(replace(fix, place=None), account).removeprefix(f"{fix.do}: ")
     scenario = finding.scenario if finding is not None else ""
     command = f"leadline whatif {file} {scenario}" if scenario else f"leadline analyze {file} --rule {fix.rule}"
+    remedy, evidence = (finding.remedy, finding.evidence) if finding is not None else ("", ())
+    if fix.rule == CORES and account is not None:
+        command, remedy = "uptime", CORES_REMEDY
+        evidence = (f"{percent(fix.gain_ns / max(account.wall_ns, 1))} of the {account.of} in line for a core",)
     return Help(
         fix.do,
         place,
@@ -378,7 +354,7 @@ def _helped(fix: Fix, finding: Finding | None, account: Account | None, file: st
         fix.rule,
         scenario,
         command,
-        finding.remedy if finding is not None else "",
-        finding.evidence if finding is not None else (),
+        remedy,
+        evidence,
         tuple(finding.paths) if finding is not None else (),
     )

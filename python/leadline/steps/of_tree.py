@@ -79,6 +79,19 @@ def counted(profile: Profile) -> Iterator[Counted]:
             yield one
 
 
+class _ByProcess:
+    """Rows of nodes, split by their process once: of hundreds of processes each has few of them."""
+
+    def __init__(self, rows: Rows, process: Rows) -> None:
+        order = np.argsort(process[rows], kind="stable")
+        self._rows = rows[order]
+        self._keys = process[self._rows]
+
+    def of(self, process: int) -> Rows:
+        first, last = np.searchsorted(self._keys, (process, process + 1))
+        return self._rows[first:last]
+
+
 class _Tree:
     """The columns that all processes share."""
 
@@ -95,6 +108,8 @@ class _Tree:
         self.module = kinds == int(FrameKind.MODULE)
         self.operator = kinds == int(FrameKind.OPERATOR)
         self.compiling = nearest(tree.shape, self._frames("compile")) >= 0
+        self.weight = np.bincount(self.process + 1, tree.exclusive("time").sum, len(tree) + 1)
+        self._known: dict[str, _ByProcess] = {}
         self.threads = {int(node): row for row, node in enumerate(tree.tables["threads"]["node"].tolist())}
 
     def _frames(self, name: str) -> Mask:
@@ -103,7 +118,10 @@ class _Tree:
 
     def rows(self, name: str, process: int) -> Rows:
         """Nodes of a phase that has calls, in that process, the most called first."""
-        rows = np.flatnonzero(self._frames(name) & self.phase & (self.process == process) & (self.count > 0))
+        if name not in self._known:
+            called = np.flatnonzero(self._frames(name) & self.phase & (self.count > 0))
+            self._known[name] = _ByProcess(called, self.process)
+        rows = self._known[name].of(process)
         return rows[np.argsort(-self.count[rows], kind="stable")]
 
     def of_process(self, number: int, process: int) -> Counted | None:
@@ -138,8 +156,7 @@ class _Tree:
         return self.threads.get(int(self.thread[row]), -1)
 
     def _weight(self, process: int) -> float:
-        mine = self.process == process
-        return float(self.tree.exclusive("time").sum[mine].sum())
+        return float(self.weight[process + 1])
 
     def _beside(self, marks: Rows, loading: Rows, steps: int) -> Rows:
         """The marks of the first one's thread and the loader's phases that occur about as often."""
@@ -153,31 +170,48 @@ class _Tree:
         several optimizers (one for each parameter, as in Pyro) take their turns behind each of them. An operator that
         was compiled anew has a path for each time: those of one name at one line count together."""
         tree = self.tree
-        parent = tree.parent[np.flatnonzero(self._frames("backward"))]
-        owner = np.unique(parent[parent >= 0])
-        owner = owner[(self.thread[owner] == self.thread[anchor]) & self.operator[owner]]
+        owner = self._with_backward.of(int(self.process[anchor]))
+        owner = owner[self.thread[owner] == self.thread[anchor]]
         if not owner.size:
             return asked
-        above = nearest(tree.shape, tree.kinds == int(FrameKind.PYTHON))[owner]
+        above = self._python[owner]
         line = np.where(above >= 0, tree.frame_of[np.maximum(above, 0)], -1)
         _, group = np.unique(np.stack((tree.frame_of[owner], line)), axis=1, return_inverse=True)
         most = int(np.bincount(group.ravel(), self.count[owner]).max(initial=0))
         return most if 0 < most * _SEVERAL <= asked else asked
 
+    @cached_property
+    def _with_backward(self) -> _ByProcess:
+        """Operators with a backward pass below them."""
+        parent = self.tree.parent[np.flatnonzero(self._frames("backward"))]
+        owner = np.unique(parent[parent >= 0])
+        return _ByProcess(owner[self.operator[owner]], self.process)
+
+    @cached_property
+    def _python(self) -> Rows:
+        return nearest(self.tree.shape, self.tree.kinds == int(FrameKind.PYTHON))
+
+    @cached_property
+    def _modules(self) -> _ByProcess:
+        return _ByProcess(np.flatnonzero(self.module), self.process)
+
     def _without_ends(self, anchor: int) -> int:
         """Batches, where a loader was asked `asked` times: the end of each pass over the data answers with none, which
         the calls of the thread's modules tell."""
         asked = int(self.count[anchor])
-        inside = (self.thread == self.thread[anchor]) & self.module
-        found, times = np.unique(
-            self.count[inside & (self.count * 10 >= asked * 8) & (self.count < asked)], return_counts=True
-        )
+        modules = self._modules.of(int(self.process[anchor]))
+        count = self.count[modules[self.thread[modules] == self.thread[anchor]]]
+        found, times = np.unique(count[(count * 10 >= asked * 8) & (count < asked)], return_counts=True)
         return int(found[np.argmax(times)]) if len(found) else asked
 
-    def _outermost(self, wanted: Mask, process: int) -> Rows:
-        """Nodes of these that have none of them above, called again and again outside of compilation."""
-        above = nearest(self.tree.shape, wanted)[np.maximum(self.tree.parent, 0)]
-        return np.flatnonzero(wanted & (above < 0) & (self.process == process) & ~self.compiling)
+    def _outermost(self, what: str, process: int) -> Rows:
+        """Modules, programs, or both as `either`, that have none of them above, outside of compilation."""
+        key = f"outermost {what}"
+        if key not in self._known:
+            wanted = {"module": self.module, "program": self._programs, "either": self.module | self._programs}[what]
+            above = nearest(self.tree.shape, wanted)[np.maximum(self.tree.parent, 0)]
+            self._known[key] = _ByProcess(np.flatnonzero(wanted & (above < 0) & ~self.compiling), self.process)
+        return self._known[key].of(process)
 
     @cached_property
     def _programs(self) -> Mask:
@@ -209,8 +243,8 @@ class _Tree:
 
     def _outermost_calls(self, process: int, steps: int) -> Rows:
         """Outermost modules, else programs, called at least once a step."""
-        for wanted in (self.module, self._programs):
-            rows = self._outermost(wanted, process)
+        for what in ("module", "program"):
+            rows = self._outermost(what, process)
             rows = rows[self._calls[rows] >= steps]
             if rows.size:
                 return rows
@@ -220,8 +254,8 @@ class _Tree:
         """Calls of the outermost module, or of a compiled program, where one takes most of the time of all, or
         several do that are called equally often."""
         time = self.tree.inclusive("time").sum
-        for wanted, rests_on in ((self.module, MODULE_CALLS), (self._programs, PROGRAM_CALLS)):
-            rows = self._outermost(wanted, process)
+        for what, rests_on in (("module", MODULE_CALLS), ("program", PROGRAM_CALLS)):
+            rows = self._outermost(what, process)
             if not rows.size:
                 continue
             spent = time[rows]
@@ -232,14 +266,19 @@ class _Tree:
                 continue
             marks = np.concatenate(([first], rows[(self._calls[rows] >= steps) & (rows != first)]))
             return Counted(number, self._thread_of(first), steps, rests_on, marks, weight=self._weight(process))
-        if self.imported or self._outermost(self.module | self._programs, process).size:
+        if self.imported or self._outermost("either", process).size:
             return None
         return self._launches(number, process)
+
+    @cached_property
+    def _kernels(self) -> _ByProcess:
+        kernel = (self.tree.kinds == int(FrameKind.KERNEL)) & ~self.compiling
+        return _ByProcess(np.flatnonzero(kernel), self.process)
 
     def _launches(self, number: int, process: int) -> Counted | None:
         """Where no framework tells of modules or programs: launches, as often as those of most device time are made."""
         tree = self.tree
-        kernels = np.flatnonzero((tree.kinds == int(FrameKind.KERNEL)) & (self.process == process) & ~self.compiling)
+        kernels = self._kernels.of(process)
         rows, of = np.unique(tree.parent[kernels], return_inverse=True)
         spent = np.bincount(of, tree.exclusive("gpu_time").sum[kernels], len(rows))
         again = self.count[rows] > 1

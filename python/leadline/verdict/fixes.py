@@ -22,6 +22,14 @@ _ON_THE_DEVICE = frozenset(
     )
 )
 """Rules whose remedy shortens what the device does; those of all others leave it as it is."""
+CORES = "core"
+"""The `rule` of the remedy for time in line for a core, which is no finding: it is no line's fault."""
+CORES_REMEDY = (
+    "The thread could run and others had the cores. Stop other programs, or start fewer threads and loader "
+    "workers than there are cores (torch.set_num_threads, DataLoader(num_workers=...))."
+)
+_CROWDED = 0.1
+"""Of the step in line for a core: with less the machine is as busy as machines are."""
 
 
 def telling(found: Findings, account: Account) -> list[Finding]:
@@ -33,7 +41,8 @@ def telling(found: Findings, account: Account) -> list[Finding]:
 
 def fixes(found: Sequence[Finding], account: Account, resource: Resource) -> tuple[Fix, ...]:
     """Remedies of the findings whose gain is worth a change; those of one line once."""
-    made: list[Fix] = []
+    cores = _cores(account)
+    made = cores if resource.kind == CORES else []
     seen: set[tuple[str, int]] = set()
     left = account.wall_ns
     for one in found:
@@ -49,7 +58,16 @@ def fixes(found: Sequence[Finding], account: Account, resource: Resource) -> tup
         left -= expected
         if len(made) == MOST:
             break
-    return tuple(made)
+    return tuple(made if resource.kind == CORES else [*made, *cores])
+
+
+def _cores(account: Account) -> list[Fix]:
+    """Time in line for a core goes with what else runs."""
+    waits = next((one for one in account.lane("thread") if one.key == CORES), None)
+    if waits is None or waits.share < _CROWDED:
+        return []
+    do = "Give it cores of its own, or stop what else runs"
+    return [Fix(do, None, waits.ns, 0, waits.ns, waits.known, CORES)]
 
 
 def cap(one: Finding, account: Account) -> int:
