@@ -78,3 +78,22 @@ def tried(*words: str, cwd: Path) -> dict[str, Any]:
     done = leadline("try", "--no-predict", "--steps", "12", "--warm-up", "2", "--format", "json", *words, cwd=cwd)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
+
+
+def write_profile(path: Path) -> None:
+    """Of a program that trains with a loop over parameters, so that something is found."""
+    (path.parent / "loop.py").write_text(LOOP)
+    leadline("run", "-q", "-o", str(path), "loop.py", cwd=path.parent)
+
+
+LOOP = """
+import time
+import torch
+model = torch.nn.Sequential(*[torch.nn.Linear(16, 16) for _ in range(30)])
+optimizer = torch.optim.Adam(model.parameters(), foreach=False)
+for _ in range(30):
+    optimizer.zero_grad()
+    model(torch.randn(4, 16)).sum().backward()
+    optimizer.step()
+    time.sleep(0.001)
+"""

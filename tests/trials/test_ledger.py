@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.trials.programs import write_profile
 
+from leadline.profiles import open_profile
+from leadline.profiles.tried import NAME, newest, read, tried_beside
 from leadline.trials import ledger
+from leadline.verdict.text import fix_text
 
 
 def _entry(measured: float, predicted: tuple[float, float, float] | None) -> dict[str, Any]:
@@ -43,6 +48,33 @@ def test_lines_that_are_no_entries_are_counted_and_lose_nothing_else(tmp_path: P
 
 
 def test_the_newest_entry_of_each_remedy_counts() -> None:
-    found = ledger.measured_of([_entry(-0.3, None), _entry(-0.2, None)], "train.py")
+    found = newest([_entry(-0.3, None), _entry(-0.2, None)], "train.py")
     assert found["autocast"]["measured"]["median"] == -0.2
-    assert ledger.measured_of([_entry(-0.3, None)], "other.py") == {}
+    assert newest([_entry(-0.3, None)], "other.py") == {}
+
+
+def test_a_finding_and_its_fix_show_what_was_measured_beside_what_was_predicted(tmp_path: Path) -> None:
+    profile = tmp_path / "train.leadline"
+    write_profile(profile)
+    before = open_profile(str(profile))
+    rule = before.findings()[0].rule
+    program = shlex.join(before.meta["program"]["argv"])
+    entry = _entry(-0.3, (-0.22, -0.35, -0.08)) | {"program": program, "rules": [rule]}
+    (tmp_path / NAME).write_text(json.dumps(entry) + "\n")
+    said = "autocast -30 % (-31 to -29), where -22 % (-35 to -8) was predicted"
+    after = open_profile(str(profile))
+    (finding,) = (one for one in after.findings() if one.rule == rule)
+    assert finding.evidence[-1] == f"measured by leadline try: {said}"
+    fixes = [one for one in after.verdict.fixes if one.rule == rule]
+    assert [one.tried for one in fixes] == [said] * len(fixes)
+    assert all(f"tried: {said}" in fix_text(one, after.verdict.account) for one in fixes)
+    (tmp_path / NAME).write_text(json.dumps(entry | {"program": "another.py"}) + "\n")
+    assert open_profile(str(profile)).tried == ()
+
+
+@pytest.mark.parametrize("text", ["[]", "[1]", '{"remedy": 1}', "\x00", "{" * 3000])
+def test_a_ledger_of_anything_is_no_reason_to_fail(tmp_path: Path, text: str) -> None:
+    path = tmp_path / NAME
+    path.write_text(text + "\n")
+    assert tried_beside(tmp_path / "x.leadline", {"program": {"argv": ["train.py"]}}) == ()
+    assert read(path) == ([], 1)

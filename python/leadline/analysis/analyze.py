@@ -18,6 +18,7 @@ from leadline.analysis.rules.vendor import in_words_of
 from leadline.analysis.simulated import Simulated
 from leadline.profiles import Profile
 from leadline.profiles.archive import printable
+from leadline.profiles.tried import of_rule
 
 _RANK = {Severity.WARNING: 0, Severity.INFO: 1}
 
@@ -57,6 +58,7 @@ def analyze(
     if not rules:
         made += _not_explained(case, made)
     made = [in_words_of(profile.devices, _with_package(case, fitting(case, one))) for one in made]
+    made = [_with_tried(profile, one) for one in made]
     general = {rule.name for rule in chosen if rule.general} | {"not_explained"}
     made.sort(key=lambda one: (_RANK[one.severity], one.rule in general, -one.gain.share, -one.weight, one.rule))
     loop = case.known_loop
@@ -75,6 +77,12 @@ def analyze(
         int(loop.step_ns) if loop else 0,
         tuple(notes + (list(simulated.notes) if simulated else [])),
     )
+
+
+def _with_tried(profile: Profile, one: Finding) -> Finding:
+    """What `leadline try` has measured of its remedy stands beside what is predicted."""
+    said = of_rule(profile.tried, one.rule)
+    return replace(one, evidence=(*one.evidence, f"measured by leadline try: {said}")) if said else one
 
 
 def _not_explained(case: Case, found: Sequence[Finding]) -> list[Finding]:

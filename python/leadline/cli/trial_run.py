@@ -85,7 +85,7 @@ def try_remedies(
         scratch.close()
     if not arguments.no_ledger:
         beside = profile.resolve().parent if profile is not None else Path(folder)
-        ledger.append(beside / ledger.NAME, trial)
+        ledger.append(beside / ledger.NAME, trial, {one.title: one.rules for one, _ in chosen})
     return trial
 
 

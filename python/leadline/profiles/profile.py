@@ -64,6 +64,8 @@ class Profile:
     def __init__(self, tables: Tables, meta: dict[str, Any]) -> None:
         self.tables = tables
         self.meta = meta
+        self.tried: tuple[Mapping[str, Any], ...] = ()
+        """What `leadline try` has measured of this program (see `profiles.tried`)."""
 
     def table(self, name: str) -> Columns:
         """The columns of a table of the schema as NumPy arrays by name; raises KeyError with the tables there are."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from leadline._version import __version__
@@ -19,6 +20,7 @@ from leadline.profiles.meta import MetaError, complete_meta, parse_meta
 from leadline.profiles.npy import NpyError, read_column
 from leadline.profiles.profile import Profile
 from leadline.profiles.tables import Array, Columns, Tables, empty_columns
+from leadline.profiles.tried import tried_beside
 from leadline.schema import Table
 
 
@@ -31,7 +33,9 @@ def open_profile(path: str | os.PathLike[str], limits: Limits | None = None, *, 
     """
     with _opened(path, limits) as (archive, meta, format):
         raw = upgraded(RawProfile(_read_columns(archive, format.tables, with_events), meta), format.version)
-        return Profile(_checked(archive.name, raw.columns), complete_meta(raw.meta))
+        profile = Profile(_checked(archive.name, raw.columns), complete_meta(raw.meta))
+        profile.tried = tried_beside(Path(path), profile.meta)
+        return profile
 
 
 def open_head(path: str | os.PathLike[str], limits: Limits | None = None) -> tuple[dict[str, Any], Columns]:

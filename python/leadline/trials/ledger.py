@@ -1,7 +1,6 @@
-"""What was predicted of a remedy beside what was measured: a line of JSON for each, beside the profile.
+"""Writes what was predicted of a remedy beside what was measured; `profiles.tried` reads it.
 
 `summary` says how far predictions can be trusted: how many ranges held, how narrow they are, how large the error is.
-Lines that cannot be read are counted and left alone.
 """
 
 from __future__ import annotations
@@ -17,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from leadline._version import __version__
+from leadline.profiles.tried import NAME, read
 from leadline.trials.model import FASTER, NO_DIFFERENCE, SLOWER, Trial
 
-NAME = "leadline-ledger.jsonl"
+__all__ = ["NAME", "Summary", "append", "read", "summary"]
+
 _MEASURED = (FASTER, SLOWER, NO_DIFFERENCE)
 
 
@@ -39,9 +40,10 @@ class Summary:
     unreadable: int
 
 
-def append(path: Path, trial: Trial) -> int:
-    """Adds a line for each row that was measured; returns how many. A directory that cannot be written gets none."""
-    lines = [json.dumps(entry, allow_nan=False) for entry in _entries(trial)]
+def append(path: Path, trial: Trial, rules: Mapping[str, Sequence[str]]) -> int:
+    """Adds a line for each row that was measured; returns how many. A directory that cannot be written gets none.
+    `rules`: findings that each row is the remedy of."""
+    lines = [json.dumps(entry, allow_nan=False) for entry in _entries(trial, rules)]
     if not lines:
         return 0
     try:
@@ -52,7 +54,7 @@ def append(path: Path, trial: Trial) -> int:
     return len(lines)
 
 
-def _entries(trial: Trial) -> Iterable[dict[str, Any]]:
+def _entries(trial: Trial, rules: Mapping[str, Sequence[str]]) -> Iterable[dict[str, Any]]:
     base = trial.rows[0]
     for row in trial.rows[1:]:
         if row.change is None or row.verdict not in _MEASURED or not -1 < row.change.low <= row.change.high < 1e6:
@@ -65,6 +67,7 @@ def _entries(trial: Trial) -> Iterable[dict[str, Any]]:
             "versions": dict(trial.versions),
             "machine": f"{platform.machine()}, {os.cpu_count()} CPUs",
             "remedy": row.name,
+            "rules": list(rules.get(row.name, ())),
             "step_ns": base.step_ns,
             "predicted": asdict(row.predicted) if row.predicted is not None else None,
             "measured": asdict(row.change),
@@ -75,22 +78,6 @@ def _entries(trial: Trial) -> Iterable[dict[str, Any]]:
             "steps": trial.steps,
             "noise": trial.noise,
         }
-
-
-def read(path: Path) -> tuple[list[dict[str, Any]], int]:
-    """Entries, oldest first, and the number of lines that are none. Raises OSError."""
-    found: list[dict[str, Any]] = []
-    bad = 0
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        if not line.strip():
-            continue
-        try:
-            entry = json.loads(line)
-            float(entry["measured"]["median"])
-            found.append(entry | {"remedy": str(entry["remedy"]), "program": str(entry["program"])})
-        except (ValueError, KeyError, TypeError):
-            bad += 1
-    return found, bad
 
 
 def summary(entries: Sequence[Mapping[str, Any]], unreadable: int = 0) -> Summary:
@@ -108,8 +95,3 @@ def summary(entries: Sequence[Mapping[str, Any]], unreadable: int = 0) -> Summar
         statistics.median(widths) if widths else 0.0,
         unreadable,
     )
-
-
-def measured_of(entries: Sequence[Mapping[str, Any]], program: str) -> dict[str, Mapping[str, Any]]:
-    """The newest entry of each remedy for a program, by its command as it was typed."""
-    return {str(one["remedy"]): one for one in entries if one["program"] == program}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from leadline.analysis.threads import main_threads
 from leadline.engines import engines_of, together
 from leadline.engines.words import sentence as serving_sentence
 from leadline.profiles import Profile
+from leadline.profiles.tried import of_rule
 from leadline.units import duration, percent
 from leadline.verdict.account import account
 from leadline.verdict.attained import attained
@@ -84,7 +86,7 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
         sentence,
         place,
         tuple(facts[:_MOST_FACTS]),
-        fixes(ranked, made, resource),
+        tuple(replace(one, tried=of_rule(profile.tried, one.rule)) for one in fixes(ranked, made, resource)),
         trust(profile, made, samples),
         made,
         ask,

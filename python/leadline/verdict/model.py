@@ -84,6 +84,8 @@ class Fix:
     high_ns: int
     known: str
     rule: str
+    tried: str = ""
+    """What `leadline try` has measured of it, beside what was predicted; empty where it was not tried."""
 
 
 @dataclass(frozen=True)

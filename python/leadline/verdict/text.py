@@ -35,7 +35,8 @@ def head(verdict: Verdict) -> str:
 
 def fix_text(fix: Fix, account: Account | None) -> str:
     """`dropout=0 where the task allows it: about 38 ms of 174 ms (30 to 40 ms), measured  gpt.py:46`."""
-    where = f"  {fix.place.text}" if fix.place is not None and fix.place.text else ""
+    where = f"; tried: {fix.tried}" if fix.tried else ""
+    where += f"  {fix.place.text}" if fix.place is not None and fix.place.text else ""
     whole = f" of {duration(account.wall_ns)}" if account is not None else ""
     if fix.known == "at most":
         return f"{fix.do}: at most {duration(fix.high_ns)}{whole}{where}"
