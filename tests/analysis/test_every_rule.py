@@ -1,7 +1,5 @@
 """Every rule: a drawn profile in which it speaks, on the line that it should name, and a twin in which it is silent.
-
-The twin differs in what the rule is about and in nothing else. A rule without a pair fails the last test.
-"""
+The twin differs in what the rule is about and in nothing else. A rule without a pair fails the last test."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ import pytest
 from tests.analysis import drawn_jax
 from tests.analysis.drawn_devices import scratch
 from tests.analysis.test_findings import training
-from tests.verdict.drawn import drawing, grown, normed, typed
+from tests.verdict.drawn import drawing, grown, held, normed, typed
 
 from leadline.analysis.analyze import analyze
 from leadline.analysis.rules import RULES
@@ -335,6 +333,7 @@ PAIRS = {
     "weights_again": Pair(lambda: normed(60), lambda: normed(1), "60 times a step", 25),
     "slow_type": Pair(lambda: typed("float16"), lambda: typed("float32"), "float16"),
     "random_numbers": Pair(lambda: drawing(4), lambda: drawing(0.1), "Random numbers take"),
+    "interpreter_lock": Pair(lambda: held(4), lambda: held(4, 0.1), "holds in refresh", 12),
     "grows": Pair(lambda: grown(10 * MS), lambda: grown(MS), "aten::sqrt takes 10 times", 44),
     "matmul_shape": Pair(product("[[512,768],[768,50257]]"), product("[[512,768],[768,50264]]"), "50257"),
     "communication": Pair(ranks(50, 52), ranks(95, 97), "Communication takes", 44),

@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.analysis.test_findings import MS, training
 
+from leadline.profiles.build import build
 from leadline.profiles.profile import Profile
 
 
@@ -53,3 +54,40 @@ def drawing(ms: float) -> Profile:
         operator("  ", "aten::scaled_dot_product_attention", 0.1, 10),
         operator("    ", "aten::bernoulli_", ms, 10),
     )
+
+
+def held(waited_ms: float, other_ms: float = 9) -> Profile:
+    """A loop that waits for the interpreter, and another thread that runs Python for `other_ms` of a step of 10 ms."""
+    wait, ran = int(waited_ms * 10 * MS), int(other_ms * 10 * MS)
+    return build(
+        "\n".join(
+            (
+                "process train.py | pid=5",
+                "  thread MainThread | tid=5 wall_ns=100000000",
+                "    python main @ /home/ada/train.py:43",
+                f"      operator aten::mm | time={10 * MS}/10 call_time={10 * MS}/10",
+                f'      native [waits for the GIL] | detail={{"wait":"gil"}} wait={wait}/10',
+                "    python main @ /home/ada/train.py:44",
+                f"      phase optimizer | time={MS}/10 call_time={MS}/10",
+                f"    phase step | call_time={90 * MS}/9",
+                "  thread plots | tid=6 wall_ns=100000000",
+                f"    python refresh @ /home/ada/train.py:12 | cpu_sample={ran}/10",
+            )
+        )
+    )
+
+
+def eager_jax(number: int) -> Profile:
+    """No step: `number` additions, and fewer products, of JAX outside of any program, and a second of Python."""
+    lines = [
+        "process train.py | pid=5",
+        "  thread MainThread | tid=5 wall_ns=2000000000",
+        "    python main @ /home/ada/train.py:7 | cpu_sample=1000000000/100",
+    ]
+    for name, calls in (("add", number), ("mul", number // 2)):
+        detail = f'{{"function":"{name}","of":"jax"}}'
+        lines += [
+            f"      phase compile | call_time={MS}/1 time={MS}/1 detail={detail}",
+            f"      operator jit({name}) | time={calls * MS // 10}/{calls} call_time={calls * MS // 10}/{calls}",
+        ]
+    return build("\n".join(lines))

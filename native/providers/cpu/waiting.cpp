@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -13,48 +14,23 @@ namespace leadline::cpu {
 namespace {
 
 constexpr long kIoCalls[] = {
-    SYS_read,
-    SYS_pread64,
-    SYS_readv,
-    SYS_preadv,
-    SYS_write,
-    SYS_pwrite64,
-    SYS_writev,
-    SYS_pwritev,
-    SYS_ppoll,
-    SYS_pselect6,
-    SYS_epoll_pwait,
-    SYS_recvfrom,
-    SYS_recvmsg,
-    SYS_recvmmsg,
-    SYS_sendto,
-    SYS_sendmsg,
-    SYS_accept,
-    SYS_accept4,
-    SYS_connect,
-    SYS_fsync,
-    SYS_fdatasync,
-    SYS_openat,
-    SYS_sendfile,
-    SYS_splice,
-    SYS_msync,
-    SYS_close,
-    SYS_io_getevents,
-    SYS_copy_file_range,
-    SYS_sync_file_range,
-    SYS_fallocate,
-    SYS_statx,
-    SYS_newfstatat,
+    SYS_read,           SYS_pread64,         SYS_readv,           SYS_preadv,    SYS_write,       SYS_pwrite64,
+    SYS_writev,         SYS_pwritev,         SYS_ppoll,           SYS_pselect6,  SYS_epoll_pwait, SYS_fsync,
+    SYS_fdatasync,      SYS_openat,          SYS_sendfile,        SYS_splice,    SYS_msync,       SYS_close,
+    SYS_io_getevents,   SYS_copy_file_range, SYS_sync_file_range, SYS_fallocate, SYS_statx,       SYS_newfstatat,
+    SYS_recvfrom,       SYS_recvmsg,         SYS_recvmmsg,        SYS_sendto,    SYS_sendmsg,     SYS_accept,
+    SYS_accept4,        SYS_connect,
 #ifdef SYS_poll
-    SYS_poll,
-    SYS_select,
-    SYS_epoll_wait,
-    SYS_open,
-    SYS_stat,
+    SYS_poll,           SYS_select,          SYS_epoll_wait,      SYS_open,      SYS_stat,
 #endif
 #ifdef SYS_io_uring_enter
     SYS_io_uring_enter,
 #endif
+};
+// Calls whose first argument is a descriptor, which may be a socket.
+constexpr long kOfDescriptor[] = {
+    SYS_read,     SYS_readv,  SYS_write,   SYS_writev, SYS_sendfile, SYS_recvfrom, SYS_recvmsg,
+    SYS_recvmmsg, SYS_sendto, SYS_sendmsg, SYS_accept, SYS_accept4,  SYS_connect,
 };
 constexpr long kSleepCalls[] = {SYS_nanosleep, SYS_clock_nanosleep};
 constexpr long kChildCalls[] = {SYS_wait4, SYS_waitid};
@@ -107,6 +83,15 @@ bool read_text(const char* form, pid_t tid, char* text, size_t room) noexcept {
   return true;
 }
 
+// Another thread may close the descriptor meanwhile: then it is none. Sockets of AF_UNIX are pipes to another process.
+bool is_network(uint64_t descriptor) noexcept {
+  int domain = 0;
+  socklen_t size = sizeof domain;
+  return descriptor <= INT32_MAX &&
+         getsockopt(static_cast<int>(descriptor), SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 &&
+         (domain == AF_INET || domain == AF_INET6);
+}
+
 }  // namespace
 
 // proc(5): "running", or number of the call (-1: none), six arguments and the stack pointer and program counter; with
@@ -134,7 +119,9 @@ bool parse_in_kernel(std::string_view line, InKernel* out) noexcept {
 
 bool read_in_kernel(pid_t tid, InKernel* out) noexcept {
   char text[256];
-  return read_text("/proc/self/task/%d/syscall", tid, text, sizeof text) && parse_in_kernel(text, out);
+  if (!read_text("/proc/self/task/%d/syscall", tid, text, sizeof text) || !parse_in_kernel(text, out)) return false;
+  out->network = !out->running && among(out->call, kOfDescriptor) && is_network(out->arguments[0]);
+  return true;
 }
 
 Wait wait_of(const InKernel& now, bool (*is_own_lock)(uintptr_t address)) noexcept {
@@ -142,6 +129,7 @@ Wait wait_of(const InKernel& now, bool (*is_own_lock)(uintptr_t address)) noexce
   if (now.call < 0) return Wait::kIo;
   if (now.call == SYS_futex) return is_own_lock != nullptr && is_own_lock(now.arguments[0]) ? Wait::kGil : Wait::kLock;
   if (among(now.call, kSleepCalls) || only_time(now)) return Wait::kSleep;
+  if (now.network) return Wait::kNetwork;
   if (among(now.call, kIoCalls)) return Wait::kIo;
   if (among(now.call, kChildCalls) || until_child_begins(now)) return Wait::kChild;
   if (among(now.call, kLockCalls)) return Wait::kLock;

@@ -17,10 +17,11 @@ enum class Wait : uint8_t {
   kSleep,
   kChild,
   kDevice,
-  kCore,   // it could run, and others did
-  kOther,  // another system call, or not known
+  kCore,     // it could run, and others did
+  kNetwork,  // a socket
+  kOther,    // another system call, or not known
 };
-inline constexpr size_t kWaits = 9;
+inline constexpr size_t kWaits = 10;
 
 // As a frame names it.
 constexpr std::string_view to_text(Wait wait) noexcept {
@@ -32,19 +33,21 @@ constexpr std::string_view to_text(Wait wait) noexcept {
                                                         "[waits for a child]",
                                                         "[waits for a device]",
                                                         "[waits for a core]",
+                                                        "[waits for the network]",
                                                         "[waits in the kernel]"};
   return kTexts[static_cast<size_t>(wait)];
 }
 constexpr std::string_view to_word(Wait wait) noexcept {
-  constexpr std::array<std::string_view, kWaits> kWords{"running", "gil",    "lock", "io",   "sleep",
-                                                        "child",   "device", "core", "other"};
+  constexpr std::array<std::string_view, kWaits> kWords{"running", "gil",    "lock", "io",      "sleep",
+                                                        "child",   "device", "core", "network", "other"};
   return kWords[static_cast<size_t>(wait)];
 }
 
 // Where a thread stands in the kernel.
 struct InKernel {
   bool running = true;
-  long call = -1;  // number of its system call; -1: waiting outside of one (a page that comes from the disk)
+  bool network = false;  // on a socket that leaves the machine, or could
+  long call = -1;        // number of its system call; -1: waiting outside of one (a page that comes from the disk)
   std::array<uint64_t, 6> arguments{};
 };
 

@@ -1,11 +1,16 @@
 #include "providers/cpu/waiting.h"
 
 #include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <string>
 #include <thread>
+#include <tuple>
 
 using namespace leadline::cpu;
 
@@ -41,6 +46,46 @@ TEST_CASE("a system call says what is waited for") {
   CHECK(wait_at(line(SYS_clone, 0x11)) == Wait::kOther);
   CHECK(wait_at(line(SYS_ioctl)) == Wait::kDevice);
   CHECK(wait_at(line(SYS_rt_sigtimedwait)) == Wait::kOther);
+}
+
+TEST_CASE("reading a connection is a wait for the network, reading a pipe or a socket of this machine is not") {
+  int local[2];
+  int pipes[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, local) == 0);
+  REQUIRE(pipe(pipes) == 0);
+  const int server = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  REQUIRE(bind(server, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  REQUIRE(listen(server, 1) == 0);
+  REQUIRE(getsockname(server, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  const int client = socket(AF_INET, SOCK_STREAM, 0);
+  REQUIRE(connect(client, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  const int peer = accept(server, nullptr, nullptr);
+  REQUIRE(peer >= 0);
+  for (const auto& [reading, writing, expected] :
+       {std::tuple{client, peer, Wait::kNetwork}, std::tuple{local[0], local[1], Wait::kIo},
+        std::tuple{pipes[0], pipes[1], Wait::kIo}}) {
+    std::atomic<pid_t> tid{0};
+    std::thread reader([&tid, from = reading] {
+      tid.store(static_cast<pid_t>(syscall(SYS_gettid)));
+      char byte = 0;
+      (void)!read(from, &byte, 1);
+    });
+    InKernel now;
+    for (int tries = 0; tries < 10'000 && now.call != SYS_read; ++tries) {
+      if (tid.load() != 0 && !read_in_kernel(tid.load(), &now)) break;
+      sched_yield();
+    }
+    const bool seen = now.call == SYS_read;
+    const Wait found = wait_of(now, nullptr);
+    CHECK(write(writing, "x", 1) == 1);
+    reader.join();
+    if (seen) CHECK(found == expected);  // some systems do not say in which call a thread is
+  }
+  for (const int one : {local[0], local[1], pipes[0], pipes[1], server, client, peer}) close(one);
 }
 
 TEST_CASE("what is no such line is refused") {

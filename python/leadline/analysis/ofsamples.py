@@ -12,7 +12,7 @@ from leadline.analysis import Analysis
 from leadline.analysis.columns import Mask, Rows
 from leadline.analysis.functions import METRIC, imports
 from leadline.analysis.gains import Gains
-from leadline.analysis.loop import Loop
+from leadline.analysis.loop import BY_SAMPLES, Loop
 from leadline.analysis.sampled import SampledFunction, sampled_functions
 from leadline.profiles import Tree
 from leadline.schema import FrameKind
@@ -42,7 +42,7 @@ class OfSamples(Gains):
         ran = float(self.tree.exclusive(METRIC).sum[mine].sum()) / found.steps
         if found.measured_by or ran <= found.work_ns:
             return found
-        return replace(found, step_ns=ran, measured_by="CPU samples")
+        return replace(found, step_ns=ran, measured_by=BY_SAMPLES)
 
     @cached_property
     def samples(self) -> Rows:

@@ -16,7 +16,7 @@ from leadline.analysis.threads import main_threads
 from leadline.profiles import Profile, Tree
 
 METRIC = "wait"
-STATES = ("gil", "lock", "io", "sleep", "child", "device", "core", "other")
+STATES = ("gil", "lock", "io", "sleep", "child", "device", "core", "network", "other")
 """`core`: the thread could run, and others did. `other`: another system call, or not known."""
 _MOST_LINES = 3
 _WORTH = 0.02  # of the longest thread's wall time that a thread ran, to be worth showing

@@ -232,6 +232,7 @@ WAIT_NAMES = {
     "child": "child",
     "device": "device",
     "core": "core",
+    "network": "network",
     "other": "other",
 }
 WAITING_NOTE = "shares of each thread's wall time; places are samples, amounts are measured"

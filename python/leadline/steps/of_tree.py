@@ -18,6 +18,7 @@ from leadline.profiles import Profile, Tree
 from leadline.profiles.rollup import nearest
 from leadline.profiles.step_rows import rows_of
 from leadline.schema import FrameKind
+from leadline.steps.jax_programs import compiled_functions
 from leadline.steps.model import BATCHES, LAUNCHES, MODULE_CALLS, OPTIMIZER, PROGRAM_CALLS, STEP_CALLS
 from leadline.steps.recorded import ACCIDENT, ENOUGH, Recorded, by_process
 
@@ -222,6 +223,10 @@ class _Tree:
         held = np.zeros(len(tree), np.bool_)
         held[np.maximum(tree.parent[np.flatnonzero(pool)], 0)] = True
         held |= tree.frame_rows(FrameKind.OPERATOR, pattern=_PROGRAM)[tree.frame_of]
+        of_jax, of_program = compiled_functions(tree)
+        single = [f"{kind}({name})" for name in of_jax - of_program for kind in ("jit", "pjit")]
+        for name in single:  # an operation that runs by itself is no step
+            held &= ~tree.frame_rows(FrameKind.OPERATOR, name)[tree.frame_of]
         found: Mask = held & self.operator
         return found
 
@@ -258,13 +263,13 @@ class _Tree:
             rows = self._outermost(what, process)
             if not rows.size:
                 continue
-            spent = time[rows]
-            first = int(rows[np.argmax(spent)])
-            steps = int(self._calls[first])
-            in_turn = self._calls[rows] == steps  # the layers of a list are called one after another
-            if steps < 2 or spent[in_turn].sum() < _MOST * spent.sum():
+            spent, calls = self._of_one_line(rows, time), self._of_one_line(rows, self._calls)
+            best = int(np.argmax(spent))
+            first, steps = int(rows[best]), int(calls[best])
+            in_turn = calls == steps  # the layers of a list are called one after another
+            if steps < 2 or time[rows[in_turn]].sum() < _MOST * time[rows].sum():
                 continue
-            marks = np.concatenate(([first], rows[(self._calls[rows] >= steps) & (rows != first)]))
+            marks = np.concatenate(([first], rows[(calls >= steps) & (rows != first)]))
             return Counted(number, self._thread_of(first), steps, rests_on, marks, weight=self._weight(process))
         if self.imported or self._outermost("either", process).size:
             return None
@@ -274,6 +279,14 @@ class _Tree:
     def _kernels(self) -> _ByProcess:
         kernel = (self.tree.kinds == int(FrameKind.KERNEL)) & ~self.compiling
         return _ByProcess(np.flatnonzero(kernel), self.process)
+
+    def _of_one_line(self, rows: Rows, values: Rows) -> Rows:
+        """For each row the sum over those of its name on its line: what was compiled anew has a path for each time."""
+        tree = self.tree
+        key = np.stack((tree.frames["name"][tree.frame_of[rows]].astype(np.int64), tree.parent[rows]))
+        _, group = np.unique(key, axis=1, return_inverse=True)
+        sums: Rows = np.bincount(group.ravel(), values[rows]).astype(np.int64)[group.ravel()]
+        return sums
 
     def _launches(self, number: int, process: int) -> Counted | None:
         """Where no framework tells of modules or programs: launches, as often as those of most device time are made."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from leadline.analysis.case import Case
 from leadline.analysis.columns import Mask, nearest, subtree_sums
+from leadline.analysis.loop import BY_SAMPLES
 from leadline.analysis.workclass import classes_of_nodes
 from leadline.schema import FrameKind
 from leadline.verdict.between import fill_between, summed_at
@@ -49,7 +50,8 @@ def account(case: Case) -> Account | None:
     thread = next((one for one in case.profile.threads if one.node.row == node), None)
     ledger = Ledger(case, loop, thread)
     again = case.compiled_again_ns / loop.steps
-    wall = loop.step_ns
+    # samples leave compiling out, as operators do
+    wall = loop.step_ns + (again if loop.measured_by == BY_SAMPLES else 0.0)
     notes: list[str] = []
     _operators(ledger)
     _phases(ledger)

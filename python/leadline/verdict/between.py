@@ -25,6 +25,7 @@ _OF_STATE = {
     "sleep": "sleep",
     "device": "device",
     "core": "core",
+    "network": "network",
     "other": "kernel",
 }
 _OF_LIBRARY = (

@@ -43,7 +43,8 @@ def account_of_run(case: Case) -> Account | None:
     phase = tree.kinds == int(FrameKind.PHASE)
     for name, key in (("data loading", "data"), ("compile", "compile")):
         here, values = drafts.get(key, (np.zeros(len(tree), np.bool_), time))
-        drafts[key] = (here | (phase & case.named(FrameKind.PHASE, name)), values)
+        # a compiler's stages are phases of their own below
+        drafts[key] = (here | (phase & case.below(case.named(FrameKind.PHASE, name))), values)
     samples = np.where(mine & (scopes.inner < 0), tree.exclusive(METRIC).sum, 0)
     importing = imports(tree)
     drafts["imports"] = (importing, samples)

@@ -30,6 +30,7 @@ _RULES_OF = {
     "optimizer": ("optimizer_loop",),
     "random": ("random_numbers",),
     "calling": ("python_overhead", "op_by_op", "cpu_latency"),
+    "lock": ("interpreter_lock",),
 }
 """Rules that look at the whole of a part, wherever they put it."""
 _WAITS = {

@@ -33,6 +33,7 @@ from leadline.analysis.rules.host_callbacks import HostCallbacks
 from leadline.analysis.rules.host_copies import HostCopies
 from leadline.analysis.rules.hotspot import Hotspot
 from leadline.analysis.rules.imbalance import Imbalance
+from leadline.analysis.rules.interpreter_lock import InterpreterLock
 from leadline.analysis.rules.kernel_fusion import KernelFusion
 from leadline.analysis.rules.layout_conversion import LayoutConversion
 from leadline.analysis.rules.logging_in_loop import LoggingInLoop
@@ -108,6 +109,7 @@ RULES: tuple[Rule, ...] = (
     WeightsAgain(),
     SlowType(),
     RandomNumbers(),
+    InterpreterLock(),
 )
 GROUP = "leadline.rules"
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from leadline.analysis.calls_in_source import lines_that_call, unique_lines
 from leadline.analysis.columns import Mask, above
 from leadline.analysis.rules.backward_lines import backward_lines
-from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, times
 
@@ -45,7 +46,9 @@ class DebugModes(Rule):
                     "the checks, and at most the Python in which the stack of every operator is written down",
                 ),
                 tuple(np.flatnonzero(checks)[:20].tolist()),
-                case.lines([*asked[:1].tolist(), *np.flatnonzero(checks)[:2].tolist()]),
+                unique_lines(
+                    [*_switched_on(case), *case.lines([*asked[:1].tolist(), *np.flatnonzero(checks)[:2].tolist()])]
+                ),
                 (f"{duration(case.per_step(ns))} a step to look for NaN behind each backward operator",),
                 "Take torch.autograd.set_detect_anomaly(True) out (detect_anomaly=True in a trainer), or put it around "
                 "the step that fails; on a GPU each check also waits for the device.",
@@ -53,6 +56,10 @@ class DebugModes(Rule):
                 max(share, 0.1),
             )
         ]
+
+
+def _switched_on(case: Case) -> list[Line]:
+    return lines_that_call(case, ("set_detect_anomaly", "detect_anomaly"), keyword="detect_anomaly")
 
 
 def checked_for_nan(case: Case) -> Mask:

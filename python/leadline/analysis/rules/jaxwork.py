@@ -12,6 +12,7 @@ from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import CannotTell, Case, Line
 from leadline.analysis.rules.habits import habits_listed
 from leadline.schema import FrameKind
+from leadline.steps.jax_programs import compiled_functions, function_of
 
 _PROGRAM = r"^(jit|pjit|pmap)\("
 
@@ -24,37 +25,21 @@ def programs(case: Case) -> Mask:
     return case.first_of(found)
 
 
-def function(name: str) -> str:
-    """`train_step` of `jit(train_step)`."""
-    return name.partition("(")[2].removesuffix(")")
-
-
-def by_themselves(case: Case) -> Mask:
-    """Calls in the loop of operations that JAX runs one by one: `jit(add)` of an addition outside of any `jax.jit`.
-    They were compiled by JAX for itself, and hold no line of the program's."""
-    called = programs(case) & case.loop.inside
+def by_themselves(case: Case, where: Mask | None = None) -> Mask:
+    """Calls in the loop (or `where`) of operations that JAX runs one by one: `jit(add)` of an addition outside of any
+    `jax.jit`. They were compiled by JAX for itself, or hold no line of the program's."""
+    called = programs(case) & (case.loop.inside if where is None else where)
     python = case.tree.kinds == int(FrameKind.PYTHON)
     with_lines = subtree_sums(case.tree.shape, python.astype(np.int64)) > 0
     timed = subtree_sums(case.tree.shape, np.ones(len(case.tree), np.int64)) > 1
-    of_jax, of_program = _compiled(case)
-    rows = np.flatnonzero(called & ~with_lines)
+    of_jax, of_program = compiled_functions(case.tree)
+    rows = np.flatnonzero(called)
     found = np.zeros(len(case.tree), np.bool_)
     for frame in np.unique(case.tree.frame_of[rows]).tolist():
-        name = function(case.tree.text("name", frame))
+        name = function_of(case.tree.text("name", frame))
         here = rows[case.tree.frame_of[rows] == frame]
-        found[here] = name not in of_program and ((name in of_jax) | timed[here])
-    return found
-
-
-def _compiled(case: Case) -> tuple[set[str], set[str]]:
-    """Functions that JAX compiled for itself, and those of the program."""
-    found: tuple[set[str], set[str]] = (set(), set())
-    rows = np.flatnonzero(case.named(FrameKind.PHASE, "compile"))
-    _, first = np.unique(case.tree.frame_of[rows], return_index=True)
-    for row in rows[first].tolist():
-        detail = case.tree.node(row).detail
-        if name := detail.get("function"):
-            found[detail.get("of") != "jax"].add(str(name))
+        # a gradient's operations hold the lines of what they are the gradient of
+        found[here] = name not in of_program and ((name in of_jax) | (timed[here] & ~with_lines[here]))
     return found
 
 
@@ -63,7 +48,7 @@ def calls_of(case: Case, name: str) -> Rows:
     tree = case.tree
     called = programs(case)
     frames = np.flatnonzero(tree.frames["kind"] == int(FrameKind.OPERATOR))
-    wanted = [frame for frame in frames.tolist() if function(tree.text("name", frame)) == name]
+    wanted = [frame for frame in frames.tolist() if function_of(tree.text("name", frame)) == name]
     return np.flatnonzero(called & np.isin(tree.frame_of, wanted))
 
 

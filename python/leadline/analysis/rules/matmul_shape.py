@@ -7,7 +7,8 @@ import re
 
 import numpy as np
 
-from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.calls_in_source import lines_that_call, unique_lines
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.analysis.rules.habits import habits
 from leadline.analysis.rules.hot_kernels import hot_kernels
 from leadline.analysis.rules.words import kernel
@@ -89,7 +90,7 @@ class MatmulShape(Rule):
                 f"The model is of double precision: its products take {percent(share)} of {case.cost_name}",
                 case.gain(ns, gains, "judged: twice the bytes and half the lanes; GPUs have fewer units besides"),
                 tuple(rows[:20].tolist()),
-                case.lines(rows.tolist()),
+                unique_lines([*_made_double(case), *case.lines(rows.tolist())]),
                 (f"{percent(int(told['double']) / of)} of the {abbreviated(of)} updated parameters are float64",),
                 "Unless the digits are needed, make the data float32 where it is read (NumPy's numbers are float64 "
                 "unless told otherwise: array.astype(np.float32)), and leave out model.double().",
@@ -250,6 +251,14 @@ class MatmulShape(Rule):
                 share / 2,
             )
         ]
+
+
+def _made_double(case: Case) -> list[Line]:
+    """Where the program asks for double precision."""
+    types = ("float64", "double")
+    return lines_that_call(case, ("double",)) or lines_that_call(
+        case, ("to", "set_default_dtype", "astype", "tensor", "as_tensor"), arguments=types
+    )
 
 
 _LARGE = 512

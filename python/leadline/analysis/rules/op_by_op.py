@@ -5,11 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from leadline.analysis.columns import Rows, at_rows, factorized
-from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.jaxwork import by_themselves, function, programs
+from leadline.analysis.functions import METRIC, imports
+from leadline.analysis.loop import is_setup
+from leadline.analysis.rules.base import Case, Finding, Gain, Option, Rule, Severity, Values
+from leadline.analysis.rules.jaxwork import by_themselves, programs
 from leadline.analysis.rules.words import listed
+from leadline.steps.jax_programs import function_of
 from leadline.units import duration, percent, times
 
+_OFTEN = 500
+"""Operations in a whole run; set-up takes some hundred."""
 _MOST = 0.5
 """Of what the loop dispatches, where no clock tells how much of a step that is."""
 
@@ -24,6 +29,8 @@ class OpByOp(Rule):
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
+        if case.known_loop is None:
+            return _of_run(case, self.name, self.learn_more, values)
         alone = by_themselves(case)
         every = int(case.calls[programs(case)].sum())
         made = []
@@ -51,13 +58,50 @@ class OpByOp(Rule):
                     ),
                     tuple(rows[:20].tolist()),
                     case.lines(rows.tolist()),
-                    (f"{_kinds(case, rows)}; {_cost(case, group.value, ns, python, share)}",),
+                    (f"{_kinds(case, rows, case.calls)}; {_cost(case, group.value, ns, python, share)}",),
                     _remedy(case, group.row),
                     self.learn_more,
                     share,
                 )
             )
         return made[:3]
+
+
+def _of_run(case: Case, rule: str, learn_more: str, values: Values) -> list[Finding]:
+    """Where nothing marks a step: a run that is made of single operations."""
+    tree, scopes = case.tree, case.analysis.scopes
+    count = tree.exclusive("call_time").count
+    every = programs(case)
+    alone = by_themselves(case, np.ones(len(tree), np.bool_)) & (scopes.user >= 0) & ~is_setup(tree)
+    number = int(count[alone].sum())
+    if number < _OFTEN or number < _MOST * int(count[every].sum()):
+        return []
+    rows = np.flatnonzero(alone & (count > 0))
+    rows = rows[np.argsort(-count[rows], kind="stable")]
+    thread = int(scopes.thread[rows[0]])
+    wall = next((one.wall_ns for one in case.profile.threads if one.node.row == thread), 0)
+    between = (scopes.thread == thread) & (scopes.inner < 0) & ~imports(tree) & ~case.in_phase("compile")
+    python = int(tree.exclusive(METRIC).sum[between].sum())
+    work = int(tree.inclusive("time").sum[rows].sum())
+    share = min((python + work) / wall, 1.0) if wall > 0 else 0.0
+    if share < values["share"]:
+        return []
+    low, expected, high = (int(part * share * wall) for part in (0.3, 0.8, 1))
+    return [
+        Finding(
+            rule,
+            Severity.WARNING if share >= values["warning"] else Severity.INFO,
+            f"{number:,} operations of JAX run one by one, outside of jax.jit, {percent(share)} of the run",
+            Gain(low, expected, high, "bound: these operations and the Python around them", "run", wall),
+            tuple(rows[:20].tolist()),
+            case.lines(rows.tolist()),
+            (f"{_kinds(case, rows, count)}; {duration(work)} of work, {duration(python)} of Python (sampled)",),
+            "Make one program of the step: wrap the function that these lines are in or call in jax.jit, once, before "
+            "the loop (its gradient too: jax.jit(jax.value_and_grad(loss))); dispatch is then paid once a step.",
+            learn_more,
+            share,
+        )
+    ]
 
 
 def _user_function(case: Case) -> Rows:
@@ -67,12 +111,12 @@ def _user_function(case: Case) -> Rows:
     return at_rows(functions[case.tree.frame_of], case.analysis.scopes.user)
 
 
-def _kinds(case: Case, rows: Rows) -> str:
+def _kinds(case: Case, rows: Rows, calls: Rows) -> str:
     """`multiply, add and subtract`: the most frequent first."""
     counts: dict[str, int] = {}
     for row in rows.tolist():
-        name = function(case.name(row))
-        counts[name] = counts.get(name, 0) + int(case.calls[row])
+        name = function_of(case.name(row))
+        counts[name] = counts.get(name, 0) + int(calls[row])
     return listed(sorted(counts, key=lambda name: -counts[name]))
 
 

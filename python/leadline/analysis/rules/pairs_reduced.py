@@ -32,19 +32,20 @@ _OTHERS = 4
 
 
 def pairs_reduced(case: Case, rule: str, learn_more: str, least: float) -> list[Finding]:
-    """At most one finding: the line with the largest tensors."""
+    """At most one finding: the function whose own lines make the largest tensors."""
     sizes = case.tree.exclusive("alloc_bytes")
     each = np.where(sizes.count > 0, sizes.sum // np.maximum(sizes.count, 1), 0)
     forward = case.loop.inside & ~case.in_phase("backward") & (case.code_line >= 0)
     elementwise = case.operators(*ELEMENTWISE) & forward & (each >= _LARGE)
     reducing = case.operators(*_REDUCING) & forward & (sizes.count > 0)
-    candidates = np.intersect1d(case.code_line[elementwise], case.code_line[reducing])
-    rows = case.first_of((elementwise | reducing) & np.isin(case.code_line, candidates))
-    for group in case.grouped(rows, case.cost_with_all_below, case.code_line)[:3]:
-        here = case.code_line == case.code_line[group.row]
+    function = case.code_function
+    candidates = np.intersect1d(function[elementwise], function[reducing])
+    rows = case.first_of((elementwise | reducing) & np.isin(function, candidates))
+    for group in case.grouped(rows, case.cost_with_all_below, function)[:3]:
+        here = function == function[group.row]
         large = int(each[elementwise & here].max(initial=0))
         small = int(each[reducing & here].max(initial=0))
-        others = int(each[forward & ~here].max(initial=0))
+        others = int(each[forward & ~(here & elementwise)].max(initial=0))
         share = group.value / max(case.cost_of_all, 1)
         if share < least or not 64 < small * _REDUCED <= large or large < _OTHERS * others:
             continue
@@ -60,7 +61,7 @@ def pairs_reduced(case: Case, rule: str, learn_more: str, least: float) -> list[
                 tuple(group.rows[:20].tolist()),
                 case.lines([group.row]),
                 (
-                    f"{listed(kinds)} on one line; the largest tensor elsewhere is {size(others)}",
+                    f"{listed(kinds)} on what was broadcast; the largest other tensor is {size(others)}",
                     f"{size(case.per_step(made))} are allocated here a step",
                 ),
                 "Distances of all pairs are torch.cdist, sums of products are matrix products (matmul, torch.einsum): "

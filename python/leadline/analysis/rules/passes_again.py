@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from leadline.analysis.calls_in_source import lines_that_call, unique_lines
 from leadline.analysis.columns import Mask, above, at_rows, group_sums, nearest
 from leadline.analysis.rules.backward_lines import backward_lines
 from leadline.analysis.rules.base import Case, Finding, Severity
@@ -17,6 +18,10 @@ _ENGINE = r"^autograd::engine::evaluate_function: "
 _WEIGHTED = ("aten::addmm", "aten::mm", "aten::linear", "aten::convolution")
 """Products with a layer's weights: their results are as many as there are tokens, whatever is remembered of others."""
 _TWICE = 1.9
+_CARRIED = (
+    "detach() a state that goes from step to step (an RNN's hidden state): with retain_graph=True each backward pass "
+    "goes through all steps before. "
+)
 _TURNS = 20
 _GENERATIONS = 8
 """As many texts may have been generated one after the other, all of one length."""
@@ -65,6 +70,7 @@ def _backward(case: Case, rule: str, learn_more: str, least: float) -> Finding |
     most = float(np.average(often[holder], weights=np.maximum(cost, 1)))
     asked = backward_lines(case)
     asked = asked[np.argsort(-case.calls[asked], kind="stable")]
+    kept_graph = lines_that_call(case, (), keyword="retain_graph", most=1)
     order = behind[np.argsort(-cost, kind="stable")]
     return Finding(
         rule,
@@ -72,11 +78,13 @@ def _backward(case: Case, rule: str, learn_more: str, least: float) -> Finding |
         f"Backward passes go {times(most)} times through the same forward pass, {percent(share)} of {case.cost_name}",
         case.gain_of(order, ns, (0.5, 1, 1.2), "bound: these backward passes but one"),
         tuple(order[:20].tolist()),
-        case.lines([*asked[:10].tolist(), *order.tolist()], 2),
+        unique_lines([*kept_graph, *case.lines([*asked[:10].tolist(), *order.tolist()], 2)]),
         (f"{len(again)} operators have {times(most)} backward passes for each of their calls",
          f"{duration(case.per_step(ns))} a step"),
-        "Add the losses up and call backward() once: the gradient of a sum is the sum of the gradients. Where each is "
-        "needed by itself, torch.autograd.grad(..., is_grads_batched=True) computes them together.",
+        _CARRIED * bool(kept_graph)
+        + "Add the losses up and call backward() once: the gradient of a sum is the sum of the gradients. "
+        " Where each is needed by itself, torch.autograd.grad(..., is_grads_batched=True) computes them "
+        "together.",
         learn_more,
         share,
     )  # fmt: skip

@@ -1,0 +1,61 @@
+"""Lines of the program's own files that call something by name: where a mode is set whose cost the profile shows."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable
+
+import numpy as np
+
+from leadline.analysis.case import Case
+from leadline.analysis.findings import Line
+from leadline.analysis.origin import Origin, origin
+from leadline.schema import FrameKind
+
+
+def lines_that_call(
+    case: Case, names: Collection[str], *, arguments: Collection[str] = (), keyword: str = "", most: int = 2
+) -> list[Line]:
+    """Calls of one of `names` (`.double()`, `set_detect_anomaly(True)`), with `arguments` only those that are given one
+    of them by name (`torch.float64`); or any call with `keyword=True`. None where the source cannot be read."""
+    frames = case.tree.frames
+    rows = np.unique(frames["file"][frames["kind"] == int(FrameKind.PYTHON)])
+    found: list[Line] = []
+    for file in sorted(case.tree.tables.strings[row] for row in rows.tolist()):
+        if not file or origin(file) != Origin.USER:
+            continue
+        source = case.sources.of(file)
+        for node in ast.walk(source.tree) if source is not None and source.tree is not None else ():
+            if isinstance(node, ast.Call) and _asked(node, names, arguments, keyword):
+                found.append(case.line_at(file, node.end_lineno or node.lineno))
+    return sorted(found, key=lambda one: (one.file, one.line))[:most]
+
+
+def unique_lines(lines: Iterable[Line], most: int = 3) -> tuple[Line, ...]:
+    """The first `most` of different places, in this order."""
+    found: dict[tuple[str, int], Line] = {}
+    for one in lines:
+        found.setdefault((one.file, one.line), one)
+    return tuple(found.values())[:most]
+
+
+def _asked(call: ast.Call, names: Collection[str], arguments: Collection[str], keyword: str) -> bool:
+    if keyword and any(one.arg == keyword and _is_true(one.value) for one in call.keywords):
+        return True
+    if _last(call.func) not in names or any(_is_false(one) for one in call.args[:1]):
+        return False
+    given = [*call.args, *(one.value for one in call.keywords)]
+    return not arguments or any(_last(one) in arguments for one in given)
+
+
+def _last(node: ast.expr) -> str:
+    """`float64` of `torch.float64`."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_true(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is True
+
+
+def _is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False

@@ -1,0 +1,72 @@
+"""`interpreter_lock`: other Python threads of the process hold the interpreter while the loop waits for it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.analysis.columns import Mask
+from leadline.analysis.functions import METRIC, imports
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.waiting import METRIC as WAIT
+from leadline.analysis.waiting import STATES, states_of
+from leadline.units import duration, percent
+
+
+class InterpreterLock(Rule):
+    name = "interpreter_lock"
+    asks = "Do other Python threads hold the interpreter that the loop waits for?"
+    on_cpu = True
+    options = (
+        Option("share", 10, "%", "of the step; a thread that only logs or reads holds it for less"),
+        Option("holds", 10, "%", "of a step, in Python, by the other thread; what runs less cannot be the holder"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        tree, loop, threads = case.tree, case.loop, case.analysis.scopes.thread
+        waits = np.maximum(tree.exclusive(WAIT).sum, 0)
+        if not waits.any():
+            raise CannotTell("what threads wait for was not looked at (leadline run --wait 20)")
+        mine = threads == threads[loop.anchors[0]]
+        states = states_of(tree)
+        held = states == STATES.index("gil")
+        outside = loop.inside & mine & ~case.in_phase("data loading")
+        ns = int(waits[outside & held].sum())
+        share = case.share(ns)
+        if share < values["share"]:
+            return []
+        python = self._of_others(case, mine)
+        rows = case.by_line(python, np.where(python, tree.exclusive(METRIC).sum, 0))
+        whole = int(tree.exclusive(METRIC).sum[python].sum())
+        if not rows or case.share(whole) < values["holds"]:
+            return []
+        row = rows[0].row
+        holder = next((one for one in case.profile.threads if one.node.row == threads[row]), None)
+        name = holder.name if holder is not None and holder.name not in ("", "python", "python3") else "a thread"
+        function = case.function(row)
+        waiting = case.by_line(outside & held, waits)
+        return [
+            Finding(
+                self.name,
+                Severity.WARNING,
+                f"The loop waits {percent(share)} of the step for the interpreter (GIL), which {name} in the "
+                f"background holds in {function}",
+                case.gain(ns, (0.2, 0.7, 1), "bound: the waits themselves, by looks"),
+                tuple(rows[0].rows[:20].tolist()),
+                case.lines([row, *(one.row for one in waiting[:2])]),
+                (
+                    f"it runs Python for {duration(case.per_step(whole))} of a step's {duration(loop.step_ns)} "
+                    "(sampled); only one thread of a process runs Python at a time",
+                ),
+                f"Let {function} rest between two turns (threading.Event.wait), move it to a process of its own, or do "
+                "its work in the loop every n-th step.",
+                self.learn_more,
+                share,
+            )
+        ]
+
+    def _of_others(self, case: Case, mine: Mask) -> Mask:
+        """Python, by samples, of threads of the same process beside the loop's."""
+        scopes = case.analysis.scopes
+        here = scopes.process == scopes.process[case.loop.anchors[0]]
+        found: Mask = here & ~mine & (scopes.inner < 0) & (scopes.user >= 0) & ~imports(case.tree)
+        return found & (case.tree.exclusive(METRIC).sum > 0)

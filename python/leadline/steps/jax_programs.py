@@ -1,0 +1,25 @@
+"""Who asked JAX to compile a function: the program by jax.jit, or JAX itself for a single operation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.profiles import Tree
+from leadline.schema import FrameKind
+
+
+def compiled_functions(tree: Tree) -> tuple[set[str], set[str]]:
+    """Names of functions that JAX compiled for itself (`add` of an addition), and of those of the program."""
+    found: tuple[set[str], set[str]] = (set(), set())
+    rows = np.flatnonzero(tree.frame_rows(FrameKind.PHASE, "compile")[tree.frame_of])
+    _, first = np.unique(tree.frame_of[rows], return_index=True)
+    for row in rows[first].tolist():
+        detail = tree.node(row).detail
+        if name := detail.get("function"):
+            found[detail.get("of") != "jax"].add(str(name))
+    return found
+
+
+def function_of(name: str) -> str:
+    """`train_step` of `jit(train_step)`."""
+    return name.partition("(")[2].removesuffix(")")
