@@ -133,19 +133,21 @@ def _time(console: Console, report: Report) -> None:
         return
     text_tables.title(console, "Time", phrases.SPLIT_NOTE)
     parts = phrases.parts_shown(report.splits)
-    longest = max(len(phrases.thread_text(split)) for split in report.splits)
+    splits = text_tables.longest(report.splits)
+    widest = max(len(phrases.thread_text(split)) for split in splits)
     heads = [phrases.PART_NAMES[part].replace("waiting for", "wait:") for part in parts]
-    bar_width = max(8, min(24, console.width - longest - 16 - sum(max(len(head), 6) + 2 for head in heads)))
+    bar_width = max(8, min(24, console.width - widest - 16 - sum(max(len(head), 6) + 2 for head in heads)))
     rows = []
-    for split in report.splits:
+    for split in splits:
         cells: list[str | Text] = [phrases.thread_text(split), duration(split.wall_ns)]
         cells += [phrases.part_share(split, part) for part in parts]
         rows.append([*cells, _bar(phrases.split_parts(split), split.wall_ns, bar_width)])
     columns = [("thread", "left"), ("wall", "right"), *((head, "right") for head in heads), ("", "left")]
     text_tables.table(console, columns, rows)
+    text_tables.shorter(console, len(splits), len(report.splits))
     if others := phrases.threads_hidden(*report.splits_hidden):
         console.print(Padding(Text(others, style="bright_black"), (0, 0, 0, 2)))
-    for split in report.splits:
+    for split in splits:
         whose = "" if len(report.splits) == 1 else f"{phrases.thread_text(split)}, "
         said = [f"{part}: {lines}" for part, lines in phrases.split_places(split)]
         for sentence in filter(None, [*said, phrases.device_wait_text(split)]):

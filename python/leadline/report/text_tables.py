@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
 from rich.console import Console
 from rich.padding import Padding
@@ -16,6 +17,7 @@ from leadline.report.source import visible
 from leadline.units import duration, number, share, size
 
 _PEAKS_IN_DETAIL = 2
+_THREADS = 32  # rows of a table of threads; a job may have thousands
 
 
 def title(console: Console, text: str, note: str = "") -> None:
@@ -53,6 +55,29 @@ def table(
     for row in cells:
         grid.add_row(*([phrases.end_of_name(row[0].plain, room, between), *row[1:]] if between else row))
     console.print(Padding(grid, (0, 0, 0, 2)))
+
+
+class _OfThread(Protocol):
+    @property
+    def wall_ns(self) -> int: ...
+
+
+Thread = TypeVar("Thread", bound=_OfThread)
+
+
+def longest(threads: Sequence[Thread]) -> Sequence[Thread]:
+    """As many as a table of threads shows: those that were there longest, in their order."""
+    if len(threads) <= _THREADS:
+        return threads
+    kept = set(sorted(range(len(threads)), key=lambda at: -threads[at].wall_ns)[:_THREADS])
+    return [thread for at, thread in enumerate(threads) if at in kept]
+
+
+def shorter(console: Console, shown: int, of: int) -> None:
+    """How many `longest` left out, if any."""
+    if of > shown:
+        said = f"  {number(of - shown)} more threads were there for less time: --format json lists them"
+        console.print(Text(said, style="bright_black"))
 
 
 def more(console: Console, hidden: int, what: str) -> None:
@@ -178,18 +203,20 @@ def waiting(console: Console, report: Report) -> None:
     if not report.waiting:
         return
     title(console, "Waiting", phrases.WAITING_NOTE)
+    threads = longest(report.waiting)
     states = phrases.waits_shown(report.waiting)
     columns = [("thread", "left"), ("wall", "right"), ("running", "right")]
     columns += [(phrases.WAIT_NAMES[state], "right") for state in states]
     rows = []
-    for one in report.waiting:
+    for one in threads:
         values = (one.ran_ns, *(one.states_ns.get(state, 0) for state in states))
         rows.append(
             [phrases.thread_text(one), duration(one.wall_ns)]
             + [share(value, one.wall_ns) if value else "-" for value in values]
         )
     table(console, columns, rows)
-    for one in report.waiting:
+    shorter(console, len(threads), len(report.waiting))
+    for one in threads:
         if lines := phrases.waiting_lines(one):
             whose = "" if len(report.waiting) == 1 else f"{phrases.thread_text(one)}: "
             console.print(Padding(Text(f"{whose}{lines}", style="bright_black"), (0, 0, 0, 2)))
