@@ -80,7 +80,11 @@ class Case(OfSource):
             return found
         time = np.where(outside, 0, found.time)
         work = float(time.sum()) / found.steps
-        step = max(found.step_ns, work) if found.measured_by else work
+        step = (
+            max(found.step_ns, work)
+            if found.measured_by
+            else work + float(self.compiled_again(found).sum()) / found.steps
+        )
         return replace(found, inside=found.inside & ~outside, time=time, work_ns=work, step_ns=step)
 
     @cached_property
@@ -343,12 +347,16 @@ class Case(OfSource):
 
     @cached_property
     def compiled_again_ns(self) -> int:
-        """Compiling in the loop's thread behind each place's longest, which is the first and before the steps."""
+        return int(self.compiled_again(self.loop).sum())
+
+    def compiled_again(self, loop: Loop) -> Rows:
+        """Per node, over all steps: compiling in the loop's thread behind each place's longest, which is the first and
+        before the steps."""
         outer = self.first_of(self.named(FrameKind.PHASE, "compile"))
         thread = self.analysis.scopes.thread
         calls = self.tree.exclusive("call_time")
-        rows = np.flatnonzero(outer & (thread == thread[self.loop.anchors[0]]) & (calls.count > 0))
-        return int((calls.sum[rows] - calls.max[rows]).sum())
+        found: Rows = np.where(outer & (thread == thread[loop.anchors[0]]), calls.sum - calls.max, 0)
+        return found
 
     @cached_property
     def saving(self) -> Mask:

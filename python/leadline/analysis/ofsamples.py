@@ -27,6 +27,9 @@ class OfSamples(Gains):
     @abstractmethod
     def in_phase(self, name: str) -> Mask: ...
 
+    @abstractmethod
+    def compiled_again(self, loop: Loop) -> Rows: ...
+
     @cached_property
     @abstractmethod
     def time(self) -> Rows: ...
@@ -36,13 +39,17 @@ class OfSamples(Gains):
         return imports(self.tree)
 
     def _timed_by_samples(self, found: Loop) -> Loop:
-        """The loop with the CPU time of its thread as the length of a step, where no clock has told that."""
+        """The loop with the CPU time of its thread as the length of a step, where no clock has told that, and with what
+        compiling again adds to it."""
+        if found.measured_by:
+            return found
+        again = float(self.compiled_again(found).sum()) / found.steps
         thread = self.analysis.scopes.thread
         mine = found.inside & (thread == thread[found.anchors[0]]) & ~self._importing
         ran = float(self.tree.exclusive(METRIC).sum[mine].sum()) / found.steps
-        if found.measured_by or ran <= found.work_ns:
-            return found
-        return replace(found, step_ns=ran, measured_by=BY_SAMPLES)
+        if ran <= found.work_ns:
+            return replace(found, step_ns=found.step_ns + again)
+        return replace(found, step_ns=ran + again, measured_by=BY_SAMPLES)
 
     @cached_property
     def samples(self) -> Rows:

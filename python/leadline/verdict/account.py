@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from leadline.analysis.case import Case
 from leadline.analysis.columns import Mask, nearest, subtree_sums
-from leadline.analysis.loop import BY_SAMPLES
 from leadline.analysis.workclass import classes_of_nodes
 from leadline.schema import FrameKind
 from leadline.verdict.between import fill_between, summed_at
@@ -49,18 +48,16 @@ def account(case: Case) -> Account | None:
     node = int(scopes.thread[loop.anchors[0]])
     thread = next((one for one in case.profile.threads if one.node.row == node), None)
     ledger = Ledger(case, loop, thread)
-    again = case.compiled_again_ns / loop.steps
-    # samples leave compiling out, as operators do
-    wall = loop.step_ns + (again if loop.measured_by == BY_SAMPLES else 0.0)
+    wall = loop.step_ns
     notes: list[str] = []
     _operators(ledger)
     _phases(ledger)
     _rare(ledger)
-    ledger.fill("compile", again, "measured")
+    again = case.compiled_again(loop).astype(np.float64)
+    ledger.book("compile", again > 0, again)
     _waits(ledger)
     if not loop.measured_by:
         fill_between(ledger, wall)
-        wall += again
         notes.append("no clock measured the step: it is the sum of its operators, phases and waits")
         wall = max(wall, ledger.booked)
     else:

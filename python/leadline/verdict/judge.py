@@ -232,7 +232,9 @@ def _class_words(made: Account, resource: Resource, part: Part) -> str:
         return f"{part.label}, {whole}: {named(top)}{at}"
     if resource.kind == "data":
         return f"{CLASSES['data']}, {whole}: {named(top)} {duration(top.ns)}{at}"
-    return f"{CLASSES[resource.kind]}, {whole}: {named(top)}{at}"
+    again = " again" if resource.kind == "compile" and made.of == "step" else ""
+    what = named(top) if named(top) != top.text else ""
+    return f"{CLASSES[resource.kind]}{again}, {whole}" + (f": {what}" if what else "") + at
 
 
 def _because(made: Account, resource: Resource, found: list[Finding]) -> list[str]:

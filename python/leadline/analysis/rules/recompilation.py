@@ -60,7 +60,7 @@ class Recompilation(Rule):
             left = max(0.0, case.total_ns - again)  # of the steps, which hold compiling again
             inside = min(left, case.loop.work_ns * case.loop.steps)
             outside = left - inside  # with the collector's pauses
-            run = max(int(whole.sum(where=outer)) + case.total_ns, 1)
+            run = max(int(whole.sum(where=outer)) + case.total_ns - case.compiled_again_ns, 1)
             made.append(
                 Finding(
                     self.name,
