@@ -97,7 +97,7 @@ def prove(before: Variant, after: Variant, program: str, arguments: argparse.Nam
     progress = _Progress()
     try:
         first = _first(before, scratch, arguments, progress, measured=False)
-        return compare((before, after), (None, None), first, scratch, arguments, progress, program, may_redraw=True)
+        return compare((before, after), (None, None), first, scratch, arguments, progress, program)
     finally:
         progress.done()
         scratch.close()
@@ -140,8 +140,6 @@ def compare(
     arguments: argparse.Namespace,
     progress: _Progress,
     program: str,
-    *,
-    may_redraw: bool = False,
 ) -> Trial:
     """Rounds, then rows. Raises CommandError where the baseline fails."""
     from leadline.trials.judge import baseline_row, judged, noise
@@ -157,7 +155,6 @@ def compare(
             limit_s=max(limit_s(arguments) - first.seconds, 0.0),
             least=arguments.rounds,
             tell=progress,
-            may_redraw=may_redraw,
         )
     except TrialError as error:
         progress.done()
@@ -176,7 +173,6 @@ def compare(
                 rounds.spread,
                 predicted[place],
                 rounds.refused[place],
-                may_redraw=may_redraw,
             )
         )
     return Trial(

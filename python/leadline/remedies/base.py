@@ -34,8 +34,6 @@ class Remedy:
     """What its value is, such as "N"; empty where it needs none."""
     precision: str = "float32"
     """The coarsest type in which it lets the program compute: its results may differ by rounding to it."""
-    redraws: ClassVar[bool] = False
-    """It draws other random numbers than the program would."""
     computes_else: ClassVar[bool] = False
     """It is meant to compute something else; results are then not held against the baseline."""
     samples: float = 1.0

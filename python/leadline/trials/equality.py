@@ -1,7 +1,7 @@
 """Whether two runs computed the same: the values given to `backward()`, step by step, and the parameters at the end.
 
 Equal to the bit, or as far apart as the baseline is from itself: repeated, with its parameters changed by one rounding
-at the start, and (for what draws other random numbers) with other random numbers from the first step's end on.
+at the start, and with other random numbers (another layout, or a compiler, draws them in another order).
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ _ROUNDINGS = 16
 _TIMES = 5.0
 """One disturbed run shows how far such runs lie apart, not how far they may."""
 _TIMES_REDRAWN = 2.0
+_TIMES_LENGTH = 3.0
+_LEAST_LENGTH = 0.05
+"""How far training moves the parameters hardly depends on its random numbers: a learning rate shows there."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,8 @@ def bit_equal(base: Run, other: Run) -> bool:
     return bool(base.values or base.record.get("digest")) and _same(base.values, other.values)
 
 
-def equality(base: Run, other: Run, spread: Spread, precision: str, *, redraws: bool) -> Equality:
-    """`precision`: the coarsest type that the change brings; `redraws`: it may draw other random numbers."""
+def equality(base: Run, other: Run, spread: Spread, precision: str) -> Equality:
+    """`precision`: the coarsest type that the change brings."""
     last = other.values[-1][1] if other.values else None
     if not base.values and not base.record.get("digest"):
         return Equality(UNKNOWN, "the program calls no backward(), so there are no values to compare")
@@ -61,10 +64,10 @@ def equality(base: Run, other: Run, spread: Spread, precision: str, *, redraws: 
     moved, allowed = _movement(base, other, equals, _TIMES, precision)
     if step < 0 and moved <= allowed:
         return Equality(WITHIN_SPREAD, _near(base, other), last)
-    if redraws and spread.redrawn:
+    if spread.redrawn:
         again, _ = _first_beyond(base, other, (*spread.repeats, *spread.redrawn), _TIMES_REDRAWN, precision, True)
         moved_again, allowed_again = _movement(base, other, spread.redrawn, _TIMES_REDRAWN, precision)
-        if again < 0 and moved_again <= allowed_again and allowed_again > 0:
+        if again < 0 and moved_again <= allowed_again and _is_as_far(base, other, spread.redrawn):
             return Equality(WITHIN_SPREAD, "as the baseline with other random numbers", last)
     if step < 0:
         return Equality(
@@ -118,6 +121,15 @@ def _movement(base: Run, other: Run, references: Sequence[Run], times: float, pr
     rounding = _floor(precision) * float(np.linalg.norm(np.asarray(base.end))) / moved if moved else math.inf
     others = [apart for one in references if (apart := _apart(base, one)) is not None]
     return found, max([rounding, *(times * one for one in others)])
+
+
+def _is_as_far(base: Run, other: Run, references: Sequence[Run]) -> bool:
+    """Whether training moved the parameters as far in all as it moves the baseline's with other random numbers."""
+    lengths = [_length(one.begin, one.end) for one in (base, other, *references) if one.begin and one.end]
+    if len(lengths) < 2 + len(references) or not lengths[0]:
+        return True
+    ours, *others = (abs(one / lengths[0] - 1) for one in lengths[1:])
+    return ours <= max(_TIMES_LENGTH * max(others), _LEAST_LENGTH)
 
 
 def _apart(base: Run, other: Run) -> float | None:

@@ -82,11 +82,8 @@ def judged(
     spread: Spread,
     predicted: Predicted | None,
     refused: str,
-    *,
-    may_redraw: bool = False,
 ) -> Row:
-    """`refused`: why it was not applied; `may_redraw`: other random numbers are no difference, whatever the remedies
-    say of themselves."""
+    """`refused`: why it was not applied."""
     there = [one for one in runs if one is not None]
     if refused:
         return Row(variant.name, NOT_APPLIED, f"not applied: {refused}", predicted=predicted, reason=refused)
@@ -95,7 +92,7 @@ def judged(
     if not good or first_base is None:
         return _without_time(variant, there, predicted)
     found = change(base, runs, variant.samples)
-    computed = _computed(variant, first_base, good[0], spread, may_redraw)
+    computed = computed_by(variant, first_base, good[0], spread)
     verdict, sentence = _verdict(variant, found, computed)
     held = None
     if predicted is not None and found is not None and verdict in (FASTER, SLOWER, NO_DIFFERENCE):
@@ -140,7 +137,8 @@ def _without_time(variant: Variant, runs: Sequence[Run], predicted: Predicted | 
     return Row(variant.name, CANNOT_COMPARE, f"cannot be compared: {said}", predicted=predicted, reason=lines)
 
 
-def _computed(variant: Variant, base: Run, other: Run, spread: Spread, may_redraw: bool) -> Equality:
+def computed_by(variant: Variant, base: Run, other: Run, spread: Spread) -> Equality:
+    """Whether a run computed what the baseline did."""
     if variant.samples != 1:
         last = other.values[-1][1] if other.values else None
         return Equality(UNKNOWN, "batches differ, so losses are not compared", last)
@@ -148,7 +146,7 @@ def _computed(variant: Variant, base: Run, other: Run, spread: Spread, may_redra
         return Equality(UNKNOWN, f"it ended after {other.steps} steps, the baseline after {base.steps}")
     kinds = (variant.precision, str(base.record.get("precision")), str(other.record.get("precision")))
     precision = next((kind for kind in kinds if kind in ("bfloat16", "float16")), "float32")
-    return equality(base, other, spread, precision, redraws=may_redraw or variant.redraws)
+    return equality(base, other, spread, precision)
 
 
 def _verdict(variant: Variant, found: Change | None, computed: Equality) -> tuple[str, str]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from leadline.remedies.plan import Plan
 from leadline.trials.equality import ROUNDING, Spread, bit_equal
-from leadline.trials.judge import LEAST_ROUNDS, NARROW, change, outcome
-from leadline.trials.model import TrialError
+from leadline.trials.judge import LEAST_ROUNDS, NARROW, change, computed_by, outcome
+from leadline.trials.model import DIFFERENT, TrialError
 from leadline.trials.run import Run, run
 from leadline.trials.scratch import Scratch
 from leadline.trials.variant import Variant
@@ -52,7 +52,6 @@ def take_turns(
     limit_s: float,
     least: int = LEAST_ROUNDS,
     tell: Tell,
-    may_redraw: bool = False,
 ) -> Rounds:
     """The first variant is the baseline. Ctrl-C ends it with the rounds so far. Raises TrialError where the baseline
     fails."""
@@ -61,7 +60,7 @@ def take_turns(
     try:
         while _goes_on(found, until_s, least):
             _one_round(found, plan, scratch, until_s, tell)
-        _disturbed(found, plan, scratch, tell, may_redraw)
+        _disturbed(found, plan, scratch, tell)
     except KeyboardInterrupt:
         found.interrupted = True
     return found
@@ -159,7 +158,7 @@ def _left(found: Rounds, until_s: float) -> str:
     return f", at most {left:.0f} s left" if found.seconds and left > 0 else ""
 
 
-def _disturbed(found: Rounds, plan: Plan, scratch: Scratch, tell: Tell, may_redraw: bool) -> None:
+def _disturbed(found: Rounds, plan: Plan, scratch: Scratch, tell: Tell) -> None:
     """Runs of the baseline that show how far apart equal computations may be; only where a variant needs them."""
     base = [one for one in found.base if one is not None and one.step_ns]
     if not base:
@@ -187,7 +186,11 @@ def _disturbed(found: Rounds, plan: Plan, scratch: Scratch, tell: Tell, may_redr
         if one.step_ns:
             rounded.append(replace(one, variant=kind))
     redrawn: list[Run] = []
-    if may_redraw or any(variant.redraws for variant, _ in apart):
+    found.spread = Spread(repeats, tuple(rounded))
+    if any(
+        not variant.computes_else and computed_by(variant, base[0], one, found.spread).kind == DIFFERENT
+        for variant, one in apart
+    ):
         for number in (1, 2):
             tell("baseline with other random numbers, to see what these do to the loss")
             one = run(found.variants[0], replace(plan, redraw=number), scratch, limit_s=longest)

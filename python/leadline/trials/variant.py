@@ -34,10 +34,6 @@ class Variant:
         return product
 
     @property
-    def redraws(self) -> bool:
-        return any(remedy.redraws for remedy, _ in self.remedies)
-
-    @property
     def computes_else(self) -> str:
         """What a remedy changes on purpose; empty for none."""
         return next((remedy.changes for remedy, _ in self.remedies if remedy.computes_else), "")

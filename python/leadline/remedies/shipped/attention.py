@@ -16,7 +16,6 @@ class Sdpa(Remedy):
     changes = "allows one implementation of scaled_dot_product_attention only"
     needs = "flash|efficient|math"
     choices = ("flash", "efficient", "math")
-    redraws = True
 
     def __init__(self, value: str = "") -> None:
         super().__init__(value)

@@ -13,7 +13,6 @@ class Compile(Remedy):
     changes = "compiles each outermost module with torch.compile"
     value = "default"
     choices = ("default", "reduce-overhead", "max-autotune")
-    redraws = True
     rules = ("python_overhead", "kernel_fusion", "unrolled_loop", "op_by_op", "not_explained")
     scenario = "fuse_elementwise"
 
