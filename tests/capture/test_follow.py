@@ -21,7 +21,7 @@ def test_everything_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(OUTPUT_VARIABLE, "before")
     monkeypatch.delenv(SESSION_VARIABLE, raising=False)
     functions = (os._exit, os.execv, os.execve)
-    follower = Follower(lambda status: None, lambda: None, lambda: None)
+    follower = Follower(lambda status: None, lambda: None, lambda: None, lambda pid: None)
     follower.install({SESSION_VARIABLE: "part", OUTPUT_VARIABLE: "out"})
     assert (os.environ[SESSION_VARIABLE], os.environ[OUTPUT_VARIABLE]) == ("part", "out")
     assert OPTIONS_VARIABLE not in os.environ
@@ -35,7 +35,10 @@ def test_everything_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_handlers_come_first(exits: list[object]) -> None:
     follower = Follower(
-        lambda status: exits.append(("handler", status)), lambda: exits.append("flush"), lambda: exits.append("failed")
+        lambda status: exits.append(("handler", status)),
+        lambda: exits.append("flush"),
+        lambda: exits.append("failed"),
+        lambda pid: None,
     )
     follower.install({})
     os._exit(4)
@@ -45,7 +48,7 @@ def test_the_handlers_come_first(exits: list[object]) -> None:
 
 
 def test_a_wrapper_around_ours_survives(exits: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
-    follower = Follower(lambda status: exits.append("handler"), lambda: None, lambda: None)
+    follower = Follower(lambda status: exits.append("handler"), lambda: None, lambda: None, lambda pid: None)
     follower.install({})
     ours = os._exit
 

@@ -13,6 +13,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Mapping
+from signal import SIGKILL
 from typing import Any, NoReturn
 
 from leadline.capture.config import VARIABLES
@@ -20,11 +21,16 @@ from leadline.capture.config import VARIABLES
 
 class Follower:
     """The hooks of one session in one process. `on_exit` gets the exit status; `on_exec` comes before another image,
-    `on_exec_failed` when there is none."""
+    `on_exec_failed` when there is none, `on_kill` before another process gets a SIGKILL."""
 
     def __init__(
-        self, on_exit: Callable[[int], None], on_exec: Callable[[], None], on_exec_failed: Callable[[], None]
+        self,
+        on_exit: Callable[[int], None],
+        on_exec: Callable[[], None],
+        on_exec_failed: Callable[[], None],
+        on_kill: Callable[[int], None],
     ) -> None:
+        self._on_kill = on_kill
         self._on_exit = on_exit
         self._on_exec = on_exec
         self._on_exec_failed = on_exec_failed
@@ -38,6 +44,7 @@ class Follower:
         self._wrap("_exit", self._exit_wrapper)
         self._wrap("execv", self._exec_wrapper)  # every other exec function of `os` ends in one of these two
         self._wrap("execve", self._exec_wrapper)
+        self._wrap("kill", self._kill_wrapper)  # multiprocessing, subprocess and psutil end their children with it
         for name in VARIABLES:
             self._environment_before[name] = os.environ.get(name)
             _set_variable(name, environment.get(name))
@@ -79,6 +86,15 @@ class Follower:
             original(status)
 
         return _exit
+
+    def _kill_wrapper(self, original: Callable[[int, int], None]) -> Callable[[int, int], None]:
+        @functools.wraps(original)
+        def kill(pid: int, signal: int, /) -> None:
+            if signal == SIGKILL and self.installed and pid != os.getpid():
+                self._on_kill(pid)
+            original(pid, signal)
+
+        return kill
 
     def _exec_wrapper(self, original: Callable[..., NoReturn]) -> Callable[..., NoReturn]:
         @functools.wraps(original)

@@ -112,6 +112,8 @@ class ProcessRecord:
     """Whether measuring was begun from outside, somewhere in the middle (`leadline attach`)."""
     tools: list[dict[str, Any]] = field(default_factory=list)
     """What event tools have found (docs/file-format.md)."""
+    killed: list[int] = field(default_factory=list)
+    """Numbers of processes that this one has sent SIGKILL, as servers do with their workers."""
     engines: list[dict[str, Any]] = field(default_factory=list)
     """Of each engine that serves in this process its steps, batches and requests (docs/file-format.md)."""
     forked_from: int | None = None
@@ -133,6 +135,7 @@ class ProcessRecord:
             "attached",
             "tools",
             "engines",
+            "killed",
         ):
             if not values[name]:
                 del values[name]

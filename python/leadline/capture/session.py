@@ -35,6 +35,8 @@ if TYPE_CHECKING:  # most sessions need none of these, and each is time before t
     from leadline.capture.endpoint import Endpoint
 
 _EXEC = {"exec": True}
+_MOST_KILLED = 1000
+"""Processes that this one has ended, noted by number."""
 
 
 class Session:
@@ -57,7 +59,7 @@ class Session:
         self._budget: BudgetKeeper | None = None
         self._endpoint: Endpoint | None = None
         self._pausing: set[str] = set()
-        self._follower = Follower(self._at_os_exit, self._before_exec, self._exec_failed)
+        self._follower = Follower(self._at_os_exit, self._before_exec, self._exec_failed, self._before_kill)
 
     @property
     def output(self) -> Path:
@@ -311,6 +313,13 @@ class Session:
                 written = self._native.flush()
                 stats = Stats.of(self._native.stats())
                 self._end_record(replace(stats, written=written, write_status=self._native.write_status()), _EXEC)
+
+    def _before_kill(self, pid: int) -> None:
+        """A server ends its workers so, and nobody else can say that it was no accident."""
+        with contained(self._native, "The end of a child could not be noted"):
+            if len(self._record.killed) < _MOST_KILLED and pid not in self._record.killed:
+                self._record.killed.append(pid)
+                self._write_record()
 
     def _exec_failed(self) -> None:
         """The program goes on as what it was."""

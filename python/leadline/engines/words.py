@@ -173,4 +173,4 @@ def _cells(one: Histogram, words: Any) -> tuple[str, ...]:
 
 
 def _rate(tokens: float) -> str:
-    return f"{number(round(tokens))} output tokens a second"
+    return f"{number(round(tokens, 0 if tokens >= 10 else 1))} output tokens a second"

@@ -42,7 +42,7 @@ _PROCESS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("session", "identity", "parent_identity", "boot_id", "hostname"), str),
     **dict.fromkeys(("not_measured", "not_written", "python_frames"), str),
     **dict.fromkeys(("sources", "launch", "dataflow", "exit", "kernel"), dict),
-    **dict.fromkeys(("tools", "passes", "loaders", "engines"), list),
+    **dict.fromkeys(("tools", "passes", "loaders", "engines", "killed"), list),
 }
 _PROGRAM: dict[str, type | tuple[type, ...]] = {
     "argv": list,

@@ -70,6 +70,7 @@ def recover_part(
         raise ProfileFileError(str(error)) from error
     part = _with_those_that_go_on(part, going_on(Path(directory)))
     running = frozenset(one.stem for one in part.processes if one.stem in running and not one.complete)
+    killed = _killed_by_parent(part)
     found: list[Tables] = []
     absent: list[Tables] = []
     reasons: list[str] = []
@@ -86,7 +87,7 @@ def recover_part(
             continue
         try:
             if process.segment is None:
-                raise ProfileFileError(_nothing_sentence(process, process.stem in running))
+                raise ProfileFileError(_nothing_sentence(process, process.stem in running, process.stem in killed))
             tables = rolled.rest_of(process, before, _opened(process.segment, process.events))
         except ProfileFileError as error:
             reasons.append(str(error))
@@ -99,7 +100,7 @@ def recover_part(
             without.add(process.stem)
             continue
         complete += process.complete
-        tables = _with_completeness(tables, process, process.stem in running)
+        tables = _with_completeness(tables, process, process.stem in running, process.stem in killed)
         by_itself = process.record.get("complete") is True  # a launcher ends the ranks that one takes with it
         found.append(tables if by_itself else _with_collectives(tables, process.flight))
     if not found and rolled.finished and not absent:
@@ -112,7 +113,10 @@ def recover_part(
     meta = _package.build_meta(rolled.described(_with_those_that_go_on(part, left_running)))
     if mark is not None or (Path(directory) / _package.MARK_FILE).exists():
         meta.update(rolled.meta(meta, found))
-    meta["complete"] = bool(meta["complete"]) and without <= left_running
+    ended = bool(meta["complete"]) or (
+        bool(killed) and all(one.complete or one.stem in killed for one in part.processes)
+    )
+    meta["complete"] = ended and without <= left_running | killed
     profile = on_one_clock(Profile(merge_tables([*found, *absent]), complete_meta(meta)))
     if part.code is not None:
         profile = with_code(profile, part.code)
@@ -221,30 +225,56 @@ def _opened(segment: Path, events: Path | None) -> Tables:
         return with_loss(open_segment(segment), 0, LossKind.EVENTS_DROPPED, f"The trace window is missing: {error}")
 
 
-def _with_completeness(tables: Tables, process: _package.ProcessPart, running: bool) -> Tables:
+def _killed_by_parent(part: _package.Part) -> frozenset[str]:
+    """Stems of processes that did not stop in order since another process of the session, which did or was ended so
+    itself, sent them SIGKILL."""
+    sent: dict[int, int] = {}
+    for one in part.processes:
+        listed = one.record.get("killed")
+        for pid in listed if isinstance(listed, list) else ():
+            if type(pid) is int:
+                sent[pid] = _number(one.record.get("started_at_ns"))
+    return frozenset(
+        one.stem
+        for one in part.processes
+        if not one.complete
+        and (began := sent.get(_number(one.record.get("pid")))) is not None
+        and began <= _number(one.record.get("started_at_ns"))  # a number is given again
+    )
+
+
+def _number(value: object) -> int:
+    return value if type(value) is int else -1
+
+
+def _with_completeness(tables: Tables, process: _package.ProcessPart, running: bool, killed: bool) -> Tables:
     """`complete` as the process's side file says, and a loss for every process that did not stop in order."""
     count = tables.rows("processes")
     processes = {**tables["processes"], "complete": np.full(count, process.complete, "|u1")}
     changed = Tables({**tables.columns, "processes": processes})
     for row in [] if process.complete else range(count):
-        changed = with_loss(changed, row, LossKind.PROCESS_INCOMPLETE, _incomplete_sentence(process, running))
+        changed = with_loss(changed, row, LossKind.PROCESS_INCOMPLETE, _incomplete_sentence(process, running, killed))
     return changed
 
 
-def _nothing_sentence(process: _package.ProcessPart, running: bool) -> str:
+def _nothing_sentence(process: _package.ProcessPart, running: bool, killed: bool) -> str:
     """Of a process without a segment."""
     reason = process.record.get("not_measured")
     if isinstance(reason, str) and reason:
         return reason
     if running:
         return f"Process {process.stem} was still running when measuring ended, and had written nothing yet."
+    if killed:
+        return f"Process {process.stem} was ended by its parent with SIGKILL before it had written anything."
     return f"Process {process.stem} ended before it had written anything."
 
 
-def _incomplete_sentence(process: _package.ProcessPart, running: bool) -> str:
+def _incomplete_sentence(process: _package.ProcessPart, running: bool, killed: bool) -> str:
     pid = process.stem.partition("-")[0]  # a name of ours or of anybody's, so it stays a text
     if running:
         return f"Process {pid} was still running when measuring ended; what it did after its last segment is missing."
+    if killed:
+        return f"Process {pid} was ended by its parent with SIGKILL; what it did after its last flush is missing."
     not_written = process.record.get("not_written")
     if isinstance(not_written, str) and not_written:
         return f"The last segment of process {pid} could not be written: {not_written}"

@@ -16,6 +16,7 @@ from leadline.engines import engines_of, together
 from leadline.engines.words import sentence as serving_sentence
 from leadline.profiles import Profile
 from leadline.profiles.tried import of_rule
+from leadline.schema import FrameKind
 from leadline.units import duration, percent
 from leadline.verdict.account import account
 from leadline.verdict.attained import attained
@@ -78,7 +79,10 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
     )
     if resource.kind in _COMPUTES and (reached := attained(case)) is not None:
         facts.insert(0, reached.words)
-    if (engine := together(engines_of(profile.meta))) is not None:  # a server: requests first, then what a step does
+    trains = case.named(FrameKind.PHASE, "backward").any()
+    if (
+        not trains and (engine := together(engines_of(profile.meta))) is not None
+    ):  # a server: requests first, then what a step does
         facts.insert(0, sentence)
         sentence = serving_sentence(engine)
     return Verdict(

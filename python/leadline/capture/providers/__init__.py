@@ -24,6 +24,7 @@ PROVIDERS: tuple[str, ...] = (
     "leadline.capture.providers.tools",
     "leadline.capture.providers.garbage",
     "leadline.capture.providers.engines.vllm",
+    "leadline.capture.providers.engines.generate",
 )
 """Modules with `create(native, options, changed) -> Provider`, in the order they start."""
 
@@ -49,6 +50,9 @@ FRAMEWORKS: dict[str, Framework] = {
     "leadline.capture.providers.jax.provider": Framework("jax", "The program did not import JAX.", ("jax",)),
     "leadline.capture.providers.tensorflow.provider": Framework(
         "tensorflow", "The program did not import TensorFlow.", ("tensorflow", "keras")
+    ),
+    "leadline.capture.providers.engines.generate": Framework(
+        "transformers", "The program did not import transformers.", ("transformers",)
     ),
     "leadline.capture.providers.engines.vllm": Framework("vllm", "The program did not import vLLM.", ("vllm",)),
 }
