@@ -11,6 +11,7 @@ export function savedFindings(profile: Profile): Findings | null {
   const saved = profile.meta.findings;
   if (!isObject(saved) || !Array.isArray(saved.findings)) return null;
   return {
+    state_text: text(saved.state_text) || "no problem found", // an older file does not say
     steps: numberOf(saved.steps),
     step_ns: numberOf(saved.step_ns),
     findings: objects(saved.findings).map((one) => finding(one, profile.size)),

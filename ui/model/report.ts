@@ -358,6 +358,8 @@ export interface Finding {
 }
 
 export interface Findings {
+  /** What looking came to, where there is no warning: nothing, or why nobody could look. */
+  state_text: string;
   steps: number;
   step_ns: number;
   findings: Finding[];

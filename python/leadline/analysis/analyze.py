@@ -76,7 +76,17 @@ def analyze(
         loop.steps // ranks if loop else 0,
         int(loop.step_ns) if loop else 0,
         tuple(notes + (list(simulated.notes) if simulated else [])),
+        _unlooked(case, chosen, silent),
     )
+
+
+def _unlooked(case: Case, chosen: Sequence[Rule], silent: Sequence[NotApplicable]) -> str:
+    """Why nothing could be looked at: no steps, or no rule of those asked applies."""
+    try:
+        _ = case.loop
+    except CannotTell as reason:
+        return str(reason)
+    return silent[0].reason if silent and len(silent) == len(chosen) else ""
 
 
 def _with_tried(profile: Profile, one: Finding) -> Finding:

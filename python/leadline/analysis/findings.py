@@ -18,6 +18,18 @@ class Severity(str, enum.Enum):
     INFO = "info"
 
 
+class State(str, enum.Enum):
+    """What looking came to. Text, JSON, exit code, page and mcp all say this one."""
+
+    PROBLEM = "problem"
+    NONE_FOUND = "none found"
+    COULD_NOT_LOOK = "could not look"
+
+
+EXIT_CODES = {State.NONE_FOUND: 0, State.PROBLEM: 1, State.COULD_NOT_LOOK: 3}
+"""Of `leadline analyze --exit-code`; 2 is a wrong command line."""
+
+
 @dataclass(frozen=True)
 class Gain:
     """Time that the remedy saves: 0 <= low <= expected <= high. `basis`: what the numbers rest on, one clause."""
@@ -95,6 +107,23 @@ class Findings:
     steps: int = 0
     step_ns: int = 0
     notes: tuple[str, ...] = field(default=())
+    unlooked: str = ""
+    """Why the rules could not look at the profile's steps; empty where they could."""
+
+    @property
+    def state(self) -> State:
+        if any(one.severity is Severity.WARNING for one in self.findings):
+            return State.PROBLEM
+        return State.COULD_NOT_LOOK if self.unlooked else State.NONE_FOUND
+
+    @property
+    def state_text(self) -> str:
+        """`no problem found`, `could not look: no training step or repeated call was found`."""
+        return {
+            State.PROBLEM: "problems found",
+            State.NONE_FOUND: "no problem found",
+            State.COULD_NOT_LOOK: f"could not look: {self.unlooked}",
+        }[self.state]
 
     def __iter__(self) -> Any:
         return iter(self.findings)
@@ -110,6 +139,9 @@ def as_object(found: Findings) -> dict[str, Any]:
     """As `json.dumps` takes it, with stable keys."""
     return {
         "format": {"name": "leadline-findings", "version": 1},
+        "state": found.state.value,
+        "state_text": found.state_text,
+        "unlooked": found.unlooked,
         "steps": found.steps,
         "step_ns": found.step_ns,
         "findings": [{**asdict(one), "severity": one.severity.value} for one in found.findings],
@@ -129,6 +161,7 @@ def from_object(saved: Mapping[str, Any]) -> Findings:
             int(saved["steps"]),
             int(saved["step_ns"]),
             tuple(saved["notes"]),
+            str(saved.get("unlooked", "")),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"These are not findings of leadline analyze ({type(error).__name__}: {error}).") from None

@@ -41,6 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--all", action="store_true", help="list the rules that did not apply, with their reasons")
     parser.add_argument("--list", action="store_true", help="list the rules and their options, with reasons")
+    parser.add_argument(
+        "--exit-code",
+        action="store_true",
+        help="exit with 1 where there is a warning, and with 3 where the rules could not look (default: 0)",
+    )
     add_format(parser, _FORMATS)
     add_output(parser, "write to OUT instead of the terminal")
     add_source_root(parser)
@@ -53,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from leadline.analysis.analyze import analyze
+    from leadline.analysis.findings import EXIT_CODES
     from leadline.analysis.rules import RuleError
     from leadline.cli.files import newest_profile, open_profile, write_result
     from leadline.report.findings import FORMATS
@@ -81,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         text = FORMATS[chosen](found)
     write_result(text, arguments.output, force=arguments.force)
-    return 0
+    return EXIT_CODES[found.state] if arguments.exit_code else 0
 
 
 def _terminal(profile: Profile, found: Findings, *, every_rule: bool, everything: bool) -> str:

@@ -120,9 +120,9 @@ def build_report(
 
 def _with_verdict(report: Report, profile: Profile, found: Findings | None, words: PathWords) -> Report:
     """A report is worth showing without it: whatever fails there leaves it out."""
-    found = found or report.findings
+    found = report.findings if found is None else found
     try:
-        found = found or quiet(profile)
+        found = quiet(profile) if found is None else found
     except Exception:
         found = None
     verdict = quietly(profile, found)

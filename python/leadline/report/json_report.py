@@ -60,7 +60,7 @@ def report_object(report: Report) -> dict[str, Any]:
             "kernels": report.gpu.kernels_hidden if report.gpu else 0,
         },
         "next": list(report.next_commands),
-        "findings": as_object(report.findings) if report.findings else None,
+        "findings": as_object(report.findings) if report.findings is not None else None,
         "ranks": _ranks(report),
         "verdict": verdict_object(report.verdict) if report.verdict else None,
         "start": asdict(report.start) if report.start else None,

@@ -31,9 +31,10 @@ export function FindingsCard({ opened }: { opened: Opened }) {
   const list = findings.findings;
   const warnings = list.filter((one) => one.severity === "warning").length;
   const steps = findings.steps ? `; ${number(findings.steps)} steps of ${duration(findings.step_ns)}` : "";
-  const note = list.length
-    ? `${number(warnings)} warning${warnings === 1 ? "" : "s"}, ${number(list.length - warnings)} note${list.length - warnings === 1 ? "" : "s"}${steps}`
-    : `nothing found${steps}`;
+  const counted = `${number(list.length - warnings)} note${list.length - warnings === 1 ? "" : "s"}`;
+  const note = warnings
+    ? `${number(warnings)} warning${warnings === 1 ? "" : "s"}, ${counted}${steps}`
+    : `${findings.state_text}${list.length ? `, ${counted}` : ""}${steps}`;
   return (
     <Card title="Findings" note={note}>
       {list.length ? (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leadline.analysis.findings import Finding, Findings, Gain, Line
+from leadline.analysis.findings import Finding, Findings, Gain, Line, State
 from leadline.report.source import visible
 from leadline.units import duration, share
 
@@ -27,14 +27,16 @@ def line_text(line: Line) -> str:
 
 
 def headline(found: Findings) -> str:
-    """`2 warnings, 1 note; 30 steps of 4.1 ms`."""
+    """`2 warnings, 1 note; 30 steps of 4.1 ms`, `no problem found; 30 steps of 4.1 ms`, `could not look: ...`."""
     warnings = sum(one.severity.value == "warning" for one in found)
     notes = len(found) - warnings
     parts = [
         f"{number} {word}{'s' if number != 1 else ''}" for number, word in ((warnings, "warning"), (notes, "note"))
     ]
     steps = f"; {found.steps:,} steps of {duration(found.step_ns)}" if found.steps and found.step_ns else ""
-    return (", ".join(parts) if len(found) else "nothing found") + steps
+    if found.state is State.PROBLEM:
+        return ", ".join(parts) + steps
+    return ", ".join([found.state_text, *(parts[1:] if notes else [])]) + steps
 
 
 def label(finding: Finding) -> str:
