@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -105,3 +106,28 @@ def test_a_hook_that_another_tool_had_put_in_before_is_called_and_put_back(tmp_p
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["9", "20", "9"]
     assert Ran(leadline.open(output), done.stdout, done.stderr).runs("jit(step)") == 20
+
+
+def test_what_was_set_in_jax_is_as_it_was_found_at_the_end(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(PROGRAMS / "put_back.py")],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env={**os.environ, "JAX_PLATFORMS": "cpu"},
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["meanwhile"] != told["before"]
+    assert told["after"] == told["before"]
+    assert told["theirs"] == 7, "what the program has set since is its own"
+
+
+def test_operations_of_a_function_that_runs_as_several_programs_are_called_estimates(run: Callable[..., Ran]) -> None:
+    ran = run("grad_outside.py")
+    assert ran.runs("jit(f)") == 200
+    said = ran.profile.meta["available"]["jax"]["estimated"]
+    assert "counts are exact" not in said
+    assert "How often each program of jit(f) ran" in said
+    assert not ran.profile.losses

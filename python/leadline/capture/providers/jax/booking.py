@@ -20,6 +20,7 @@ from leadline.xla.parts import Frame, talks, unknown
 
 _LIBRARIES = ("nccl", "void nccl", "rccl")
 """How kernels of the libraries for communication begin."""
+_NAMED = 3
 _UNTIMED = json.dumps({"time": "not measured"})
 
 
@@ -35,6 +36,8 @@ class Booking:
         self._programs = programs
         self._windows = windows
         self._runs: dict[Key, int] = {}
+        self._of_several: set[str] = set()
+        """Functions that ran as several programs at one place, such as forward and backward of one."""
         self._first_runs: dict[tuple[Key, int], int] = {}
         """Runs of programs that were put in as the first run that was timed."""
 
@@ -51,6 +54,8 @@ class Booking:
             if not mix and not last:
                 continue
             if mix:
+                if len(mix) > 1:
+                    self._of_several.add(key[1])
                 self._runs[key] = count - self._left_after_booking(key, new, mix, last=last)
                 continue
             self._runs[key] = count
@@ -60,6 +65,18 @@ class Booking:
                 untimed += new - stand
                 self._book_untimed(key, new - stand)
         return untimed
+
+    def how_exact(self) -> str:
+        """Whether runs and the operations in them were counted or estimated. Of a run JAX tells the function's name;
+        only timed runs tell which of its programs it was."""
+        if not self._of_several:
+            return "counts are exact."
+        names = sorted(self._of_several)
+        several = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
+        return (
+            f"runs of functions are counted exactly. How often each program of {several} ran, and the operations in "
+            "it, are estimates from the timed runs as well, since several programs have that name at one place."
+        )
 
     def _mix(self, key: Key) -> dict[int, int]:
         """Timed runs by program: of this place, or else of the same function at any other."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol, cast
@@ -30,6 +31,7 @@ from leadline.capture.providers.jax.trace import TracedRuns
 from leadline.capture.providers.jax.windows import Windows
 from leadline.capture.providers.jax.yielding import Yielding
 
+_LIMIT = "jax_traceback_in_locations_limit"
 _FEW_FRAMES = 10
 """What releases up to 0.9 keep of a stack by themselves; only less is worth a sentence."""
 
@@ -69,6 +71,8 @@ class JaxProvider:
         self._booked_windows = 0
         self._devices: list[dict[str, Any]] = []
         self._place: tuple[int, int] | None = None
+        self._undo: list[Callable[[], None]] = []
+        """What puts JAX's configuration back as it was found."""
 
     def start(self) -> None:
         """Attach now when JAX is there, or as soon as it is."""
@@ -96,6 +100,7 @@ class JaxProvider:
         jax = sys.modules.get("jax")
         if jax is not None:
             self._say_what_is_off(jax)
+        self._leave_as_found()
         self._contained(self._operations.explain)
         heard = self._operations.heard()
         untimed = self._booking.book(runs.counts, last=True, heard=heard)
@@ -119,7 +124,8 @@ class JaxProvider:
         self._status["timed_runs"] = timed = sum(one.runs for one in self._windows.timed.values())
         if timed < every and not self._windows.off_quietly:
             self._status["estimated"] = (
-                f"Times of compiled programs are estimates from {timed:,} timed runs of {every:,}; counts are exact."
+                f"Times of compiled programs are estimates from {timed:,} timed runs of {every:,}; "
+                + self._booking.how_exact()
             )
 
     def stepped(self) -> None:
@@ -134,6 +140,7 @@ class JaxProvider:
             self._runs.uninstall()
             self._yielding.uninstall()
             self._runs = None
+            self._leave_as_found()
 
     def status(self) -> dict[str, Any]:
         """See `Provider.status`."""
@@ -162,10 +169,7 @@ class JaxProvider:
         self._native.hide_folder(package)
         if self._memory is not None:
             self._memory.hidden = (package, f"{Path(__file__).parent.parent}/")
-        for register in ("source_info_util", "traceback_util"):  # a frame of ours is none of the user's lines
-            exclude = jax_places.member(f"jax._src.{register}.register_exclusion")
-            if exclude is not None:
-                exclude(str(Path(__file__).parent))
+        self._hide_ours()
         runs = Runs(self._native, self, late=self._late)
         runs.look = self._habits.look
         self._windows.is_inside = runs.is_inside
@@ -181,10 +185,37 @@ class JaxProvider:
         self._plugins.install()
         atexit.register(self._before_backends_go)  # after JAX's own, so it is called before
         self._say_what_is_off(jax)
-        limit = getattr(jax.config, "jax_traceback_in_locations_limit", None)
-        if isinstance(limit, int) and limit > 0:  # 10 frames up to 0.9: fewer than many a model has
-            jax.config.update("jax_traceback_in_locations_limit", -1)
+        self._keep_whole_stacks(jax)
         self._status = {"ok": True, "version": version, "message": ""}
+
+    def _hide_ours(self) -> None:
+        """A frame of ours is none of the user's lines. jaxlib keeps what it was told; JAX forgets it at the end."""
+        ours = str(Path(__file__).parent)
+        for register in ("source_info_util", "traceback_util"):
+            exclude = jax_places.member(f"jax._src.{register}.register_exclusion")
+            paths = jax_places.member(f"jax._src.{register}._exclude_paths")
+            if exclude is None or (isinstance(paths, list) and ours in paths):
+                continue
+            exclude(ours)
+            if isinstance(paths, list):
+                self._undo.append(partial(_forget_path, register, paths, ours))
+
+    def _keep_whole_stacks(self, jax: ModuleType) -> None:
+        """JAX keeps 10 frames up to 0.9: fewer than many a model has."""
+        limit = getattr(jax.config, _LIMIT, None)
+        if not isinstance(limit, int) or limit <= 0:
+            return
+
+        def put_back() -> None:
+            if getattr(jax.config, _LIMIT, None) == -1:  # else the program has set its own since
+                jax.config.update(_LIMIT, limit)
+
+        jax.config.update(_LIMIT, -1)
+        self._undo.append(put_back)
+
+    def _leave_as_found(self) -> None:
+        while self._undo:
+            self._contained(self._undo.pop())
 
     def _say_what_is_off(self, jax: ModuleType) -> None:
         """What the program has set that leaves less to see, when it ends or now."""
@@ -283,6 +314,13 @@ class JaxProvider:
 def create(native: Native, options: Options, changed: Callable[[], None]) -> JaxProvider:
     """See `leadline.capture.providers`."""
     return JaxProvider(cast(JaxNative, native), options, changed)
+
+
+def _forget_path(register: str, paths: list[str], ours: str) -> None:
+    paths.remove(ours)
+    for known in ("_exclude_path_regex", "is_user_filename"):  # caches of what was asked of the paths
+        if (cached := jax_places.member(f"jax._src.{register}.{known}")) is not None:
+            cached.cache_clear()
 
 
 def _numbers(version: str) -> tuple[int, ...]:
