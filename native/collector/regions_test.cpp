@@ -208,6 +208,43 @@ TEST_CASE("What ran in a region before its frame returned is part of its stay th
   FakePython::reset();
 }
 
+TEST_CASE("A place that a callback asks for when a region ends moves nothing") {
+  FakeClock clock(1'000);
+  FakePython::reset();
+  FakePython::functions = {{4001, "program"}, {4002, "opens"}};
+  FakePython::chain = {{100, 4001, 10}, {200, 4002, 5}};
+  RecordedProgram program;
+  leadline_context asked = 0;
+  leadline_subscription asks = 0;
+  const auto ask = [](const leadline_event* event, void* answer) {
+    if (event->phase != LEADLINE_END) return;
+    FakePython::chain = {{100, 4001, 11}};  // as if the frame had returned meanwhile
+    *static_cast<leadline_context*>(answer) = leadline_monitor_context();
+  };
+  REQUIRE(leadline_monitor_register(LEADLINE_DOMAIN_REGION, ask, &asked, &asks) == LEADLINE_OK);
+  int outer = 0;
+  int inner = 0;
+  begin_region("outer", &outer);
+  clock.advance(1);
+  begin_region("inner", &inner);
+  clock.advance(10);
+  end_region(&inner);
+  FakePython::chain = {{100, 4001, 11}};
+  clock.advance(100);
+  end_region(&outer);
+  leadline_monitor_unregister(asks);
+  CHECK(asked != 0);
+  program.take();
+  CHECK(program.measured("main/program/outer/inner", MetricKind::kCallTime).sum == 10);
+  CHECK(program.measured("main/program/outer/inner", MetricKind::kCallTime).count == 1);
+  CHECK(program.measured("main/program/outer", MetricKind::kCallTime).sum == 111);
+  CHECK(program.measured("main/program/outer", MetricKind::kCallTime).count == 1);
+  CHECK(program.measured("main/program/outer", MetricKind::kTime).sum == 101);
+  CHECK(losses().total(LossKind::kInternalError) == 0);
+  CHECK(losses().total(LossKind::kOperatorEndUnmatched) == 0);
+  FakePython::reset();
+}
+
 TEST_CASE("A region of a coroutine is one call however often it is suspended, with a value for each stay") {
   FakeClock clock(1'000);
   FakePython::reset();
