@@ -107,7 +107,8 @@ def read_part(directory: Path) -> Part:
         folder = session_folder(directory)
         names = sorted(path.name for path in folder.iterdir())
     except OSError as error:
-        raise PackageError(f"Cannot read the part directory {directory}: {error.strerror}.") from error
+        why = f"Cannot read the part directory {directory}: {error.strerror}"
+        raise PackageError(f"{why}; a run that ended in order leaves a profile and no such directory.") from error
     stems = {name.rpartition(".")[0] for name in names if name.endswith((SEGMENT_SUFFIX, ".json"))} - {"session"}
     if not stems and SESSION_FILE not in names:
         raise PackageError(f"{directory} is not a part directory: it holds neither {SESSION_FILE} nor a segment.")

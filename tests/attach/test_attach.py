@@ -142,11 +142,17 @@ def test_what_cannot_be_attached_to_says_why(tmp_path: Path) -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
     result = attach(gone.pid, tmp_path)
-    assert (result.returncode, result.stderr) == (2, f"leadline: There is no process {gone.pid}.\n")
+    assert (result.returncode, result.stderr) == (
+        2,
+        f"leadline: There is no process {gone.pid}; `pgrep -af python` lists those that run.\n",
+    )
     other = subprocess.Popen(["sleep", "60"])
     try:
         result = attach(other.pid, tmp_path)
-        assert result.stderr == f"leadline: Process {other.pid} (sleep 60) runs no Python interpreter.\n"
+        assert (
+            result.stderr
+            == f"leadline: Process {other.pid} (sleep 60) runs no Python interpreter; `pgrep -af python` lists those that do.\n"
+        )
     finally:
         other.kill()
         other.wait()

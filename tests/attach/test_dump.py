@@ -195,8 +195,11 @@ def test_refusals_are_one_sentence(tmp_path: Path) -> None:
     other = subprocess.Popen(["sleep", "60"])
     try:
         for pid, said in (
-            (gone.pid, f"leadline: There is no process {gone.pid}.\n"),
-            (other.pid, f"leadline: Process {other.pid} (sleep 60) runs no Python interpreter.\n"),
+            (gone.pid, f"leadline: There is no process {gone.pid}; `pgrep -af python` lists those that run.\n"),
+            (
+                other.pid,
+                f"leadline: Process {other.pid} (sleep 60) runs no Python interpreter; `pgrep -af python` lists those that do.\n",
+            ),
         ):
             result = leadline("dump", str(pid))
             assert (result.returncode, result.stdout, result.stderr) == (2, "", said)

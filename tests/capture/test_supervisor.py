@@ -102,7 +102,10 @@ def test_a_program_that_is_no_python_ends_as_it_ends(place) -> None:
         (["run", "-q"], "Say what to run"),
         (["run", "-m"], "Say which module"),
         (["run", "--"], "Say which command"),
-        (["run", "missing.py"], "Cannot run missing.py: there is no such file."),
+        (
+            ["run", "missing.py"],
+            "Cannot run missing.py: there is no such file; check the name and the working directory.",
+        ),
         (["run", "/bin/true"], "Cannot run /bin/true: it is a program, no script; write leadline run -- /bin/true ..."),
         (["run", "--", "no-such-command-anywhere"], "Cannot run no-such-command-anywhere: No such file"),
         (["run", "--", "script.py"], "leave out the --, or write -- python script.py"),

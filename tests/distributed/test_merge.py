@@ -166,7 +166,7 @@ def test_two_jobs_without_names_are_not_mixed(tmp_path: Path, capsys) -> None:
 
 def test_nothing_to_merge_is_one_sentence(tmp_path: Path, capsys) -> None:
     _, err = merged(capsys, tmp_path / "no*.leadline", "-o", tmp_path / "job.leadline", code=2)
-    assert err.startswith("leadline: There is nothing to merge: ") and "names no file" in err
+    assert err.startswith("leadline: There is nothing to merge: ") and "names no profile" in err
     (tmp_path / "bad.leadline").write_bytes(b"PK")
     _, err = merged(capsys, tmp_path, "-o", tmp_path / "job.leadline", code=2)
     assert "bad.leadline" in err and not (tmp_path / "job.leadline").exists()
@@ -226,7 +226,7 @@ def test_watch_shows_each_rank_and_who_is_silent(tmp_path: Path, capsys) -> None
     assert "nothing yet from ranks 3" in lines and "silent: rank 1" in lines
     assert "17.0 ms" in lines[1]  # a step
     assert main(["watch", "--once", str(tmp_path / "nowhere")]) == 2
-    assert "names no file" in capsys.readouterr().err
+    assert "names no profile" in capsys.readouterr().err
 
 
 def test_a_rank_that_was_attached_is_not_said_to_be_behind(tmp_path: Path, capsys) -> None:

@@ -99,8 +99,8 @@ compute-bound on the CPU: matrix products and convolutions 4.20 ms, 42 % of the 
           aten::addmm   model/gpt.py:12
   because the optimizer 500 µs, 5.0 % of the run: aten::add_  train.py:70
           unexplained 5.00 ms, 50 % of the run
-trust     13 measurements lost, own cost 1.0 %, 50 % of the run is explained by nothing, Python was
-          not sampled, nothing repeats often enough to be a step
+trust     13 measurements lost, own cost 1.0 %, 50 % of the run is not explained, Python was not
+          sampled, nothing repeats often enough to be a step
 """
 
 

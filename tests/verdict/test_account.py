@@ -126,7 +126,7 @@ def test_what_nothing_explains_is_said_and_no_class_is_named():
     verdict = verdict_of(drawn(*operator("aten::mm", 1), *python("look", 1, 12)))
     assert verdict.kind == "cannot_tell"
     assert verdict.ask.startswith("leadline why train.py")
-    assert "explained by nothing" in verdict.sentence
+    assert "not explained" in verdict.sentence
 
 
 def test_a_step_of_python_never_names_the_optimizer():

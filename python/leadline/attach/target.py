@@ -38,7 +38,7 @@ class Target:
         self.pid = pid
         self._folder = Path(f"/proc/{pid}")
         if not self._folder.is_dir():
-            raise AttachError(f"There is no process {pid}.")
+            raise AttachError(f"There is no process {pid}; `pgrep -af python` lists those that run.")
         try:
             self._memory = os.open(self._folder / "mem", os.O_RDONLY | os.O_CLOEXEC)
             self.mappings = self._read_mappings()
@@ -104,7 +104,10 @@ class Target:
             if address:
                 self._same_version(mapping.path)
                 return address
-        raise AttachError(f"Process {self.pid} ({self.command or 'no command line'}) runs no Python interpreter.")
+        what = self.command or "no command line"
+        raise AttachError(
+            f"Process {self.pid} ({what}) runs no Python interpreter; `pgrep -af python` lists those that do."
+        )
 
     def _same_version(self, path: str) -> None:
         found = _PYTHON.search(path)

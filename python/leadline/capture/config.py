@@ -200,14 +200,15 @@ class Options:
             raise ProfileError(f"Native frames are taken with `yes` or `all`, not {self.native!r}.")
         if self.cpu_sample != 0 and not LOWEST_HZ <= self.cpu_sample <= HIGHEST_HZ:
             raise ProfileError(
-                f"CPU samples are taken {LOWEST_HZ:g} to {HIGHEST_HZ:g} times a second, not {self.cpu_sample:g} times."
+                f"CPU samples cannot be taken {self.cpu_sample:g} times a second; choose {LOWEST_HZ:g} to "
+                f"{HIGHEST_HZ:g}."
             )
         if not 0 <= self.budget <= 100:
             raise ProfileError(f"A budget is a share of wall time from 0 to 100 percent, not {self.budget:g}.")
         if self.wait != 0 and not LOWEST_HZ <= self.wait <= HIGHEST_WAIT_HZ:
             raise ProfileError(
-                f"Waiting threads are looked at {LOWEST_HZ:g} to {HIGHEST_WAIT_HZ:g} times a second, not "
-                f"{self.wait:g} times."
+                f"Waiting threads cannot be looked at {self.wait:g} times a second; choose {LOWEST_HZ:g} to "
+                f"{HIGHEST_WAIT_HZ:g}."
             )
         if self.trace_max_events < 1:
             raise ProfileError(f"trace_max_events is at least 1, not {self.trace_max_events}.")

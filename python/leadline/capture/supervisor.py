@@ -47,7 +47,7 @@ class Command:
         """`train.py ARGS`, run by this interpreter; raises ProfileError when there is no such file."""
         script = words[0]
         if script != "-" and not Path(script).exists():
-            raise ProfileError(f"Cannot run {script}: there is no such file.")
+            raise ProfileError(f"Cannot run {script}: there is no such file; check the name and the working directory.")
         if _is_binary(script):
             raise ProfileError(f"Cannot run {script}: it is a program, no script; write leadline run -- {script} ...")
         return cls(tuple(words), (sys.executable, *words))
@@ -164,9 +164,11 @@ def _is_binary(script: str) -> bool:
 
 
 def _remedy(program: str) -> str:
-    """What to do where a script was given as a command."""
+    """What to do, also where a script was given as a command."""
+    if not Path(program).exists():
+        return " Check the name, or give the whole path."
     if not program.endswith(".py") or not Path(program).is_file() or os.access(program, os.X_OK):
-        return ""
+        return " Check its permissions."
     return f" It is a script, and what follows -- is run as it stands: leave out the --, or write -- python {program}."
 
 

@@ -14,7 +14,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import Protocol, cast
+from typing import NoReturn, Protocol, cast
 
 from leadline.cli.errors import INTERNAL_ERROR, USAGE_ERROR, CommandError
 from leadline.cli.settings import from_pyproject
@@ -31,6 +31,25 @@ class SubcommandModule(Protocol):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
 
     def run(self, arguments: argparse.Namespace) -> int: ...
+
+
+class _Parser(argparse.ArgumentParser):
+    """What it cannot read is one sentence with what to do, in place of the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        words = message.partition("unrecognized arguments: ")[2].split()
+        advice = f"`{self.prog} --help` shows what it takes."
+        if words:
+            import difflib  # on the way to an error only
+
+            options = [word for action in self._actions for word in action.option_strings]
+            near = difflib.get_close_matches(words[0].partition("=")[0], options, n=1)
+            what = "no option" if words[0].startswith("-") else "no argument"
+            message = f"{self.prog} has {what} {words[0]}"
+            advice = f"did you mean {near[0]}?" if near else advice
+        else:
+            message = f"{self.prog}: {message}"
+        raise CommandError(f"{message}; {advice}")
 
 
 def overview_parser() -> argparse.ArgumentParser:
@@ -70,7 +89,7 @@ def _dispatch(argv: Sequence[str]) -> int:
         if mode is not None:
             words.remove(mode.word)
         module = cast(SubcommandModule, importlib.import_module((mode or found).module))
-        parser = argparse.ArgumentParser(
+        parser: argparse.ArgumentParser = _Parser(
             prog=f"leadline {name} {mode.word}" if mode else f"leadline {name}",
             description=_sentence((mode or found).help),
         )
@@ -133,7 +152,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CommandError as error:
         from leadline._output import harmless
 
-        print(f"leadline: {harmless(error.sentence)}", file=sys.stderr)
+        end = "" if error.sentence.endswith((".", "?")) else "."
+        print(f"leadline: {harmless(error.sentence)}{end}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         _silence_stdout()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from leadline.cli.errors import CommandError
 from leadline.cli.files import add_output
@@ -18,6 +19,11 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.profiles import ProfileFileError
     from leadline.profiles.recover import default_output, write_recovered
 
+    if Path(arguments.part).is_file():
+        raise CommandError(
+            f"{arguments.part} is a file, not what a killed run leaves (NAME.leadline.part); "
+            f"`leadline report {arguments.part}` reads a finished profile."
+        )
     output = arguments.output or str(default_output(arguments.part))
     if output == "-":
         raise CommandError("A profile cannot go to standard output; name a file with -o NAME.leadline.")

@@ -56,7 +56,7 @@ def _of_process(pid: int) -> Path:
     from leadline.capture.config import SESSION_VARIABLE
 
     if not Path(f"/proc/{pid}").exists():
-        raise CommandError(f"There is no process {pid}.")
+        raise CommandError(f"There is no process {pid}; `pgrep -af python` lists those that run.")
     pending, seen = [pid], set()
     refused = False
     while pending:

@@ -34,7 +34,7 @@ def list_files(asked: Iterable[str], output: str | None = None) -> Listed:
             except ProfileFileError as error:
                 nothing.append(str(error))
                 continue
-            nothing += [] if there else [f"{one} names no file."]
+            nothing += [] if there else [f"{one} names no profile; give the folder or the files that the ranks wrote."]
             found.update(dict.fromkeys(there))
             continue
         path = Path(one)
@@ -45,7 +45,7 @@ def list_files(asked: Iterable[str], output: str | None = None) -> Listed:
         else:
             here = [Path(name) for name in glob.glob(one, recursive=True)]  # noqa: PTH207 - patterns may be absolute
         if not here:
-            nothing.append(f"{one} names no file.")
+            nothing.append(f"{one} names no profile; give the folder or the files that the ranks wrote.")
         found.update((str(name), None) for name in sorted(here))
     made = Path(output).resolve() if output else None
     names = [name for name in found if is_address(name) or Path(name).resolve() != made]

@@ -118,14 +118,15 @@ def open_archive(path: str | os.PathLike[str], limits: Limits) -> Iterator[Archi
         advice = f"if it holds the segments of a run, 'leadline recover {name}' makes the file"
         raise ProfileFileError(f"{name} is a directory, not a profile; {advice}.") from None
     except (OSError, ValueError) as error:
-        raise ProfileFileError(f"{name} cannot be opened: {getattr(error, 'strerror', None) or error}.") from None
+        why = getattr(error, "strerror", None) or error
+        raise ProfileFileError(f"{name} cannot be opened: {why}; check the name and its permissions.") from None
     with raw:
         bounded = cast(IO[bytes], _BoundedReads(raw, max(limits.directory_bytes, 1 << 17)))
         try:
             archive = zipfile.ZipFile(bounded)
         except (*_ZIP_ERRORS, OSError, UnicodeError) as error:
             what = "is empty" if not file_bytes else f"is not a Leadline profile or is cut off ({_reason(error)})"
-            raise ProfileFileError(f"{name} {what}; the file should be one that 'leadline run' has finished.") from None
+            raise ProfileFileError(f"{name} {what}; copy it again, or make one with `leadline run`.") from None
         with archive:
             yield Archive(name, archive, file_bytes, limits)
 

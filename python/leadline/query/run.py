@@ -37,7 +37,7 @@ def answer(columns: TreeColumns, query: Query) -> QueryResult:
         rows = Evaluator(columns, query.text, np.flatnonzero(mask))
     meant = None if len(rows.nodes) else meant_clause(query.path.steps)
     if meant is not None:
-        raise QueryError(f"nothing is called so; did you mean {meant[1]!r}", query.text, meant[0].position)
+        raise QueryError(f"there is no such word; did you mean {meant[1]!r}?", query.text, meant[0].position)
     note = "" if len(rows.nodes) else _nearest_name(columns, query.path)
     if query.where is not None:
         kept = rows.holds(query.where)

@@ -103,7 +103,7 @@ class TraceText:
                 return bytes(buffer[found.end() :])
             if not data or len(buffer) > _HEAD_LIMIT_BYTES:
                 raise TraceError(
-                    f"there is no traceEvents array in {self._name}; a Kineto or Chrome trace in JSON is needed"
+                    f"there is no traceEvents array in {self._name}; give a trace of torch.profiler or Chrome"
                 )
 
     def _trailer(self, rest: bytes) -> None:

@@ -185,7 +185,7 @@ def _sentence(made: Account, resource: Resource, ask: str) -> tuple[str, Place |
     part = resource.part
     if resource.kind == "cannot_tell" or part is None:
         known = f"; the largest known part is {SHORT.get(part.key, part.label)}, {percent(part.share)}" if part else ""
-        unexplained = f"{percent(made.share('unexplained'))} of the {made.of} is explained by nothing{known}"
+        unexplained = f"{percent(made.share('unexplained'))} of the {made.of} is not explained{known}"
         return f"{CLASSES['cannot_tell']}: {unexplained}" + (f"; run {ask}" if ask else ""), _first(part)
     words = _class_words(made, resource, part)
     if resource.contended:

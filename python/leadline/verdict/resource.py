@@ -11,7 +11,7 @@ _LARGE = 0.25
 _NEAR = 0.2
 _DEVICE_BUSY = 0.9
 _UNEXPLAINED = 0.4
-"""Of the step's own time: where more is explained by nothing, no class is named unless one part is larger."""
+"""Of the step's own time: where more is not explained, no class is named unless one part is larger."""
 FEWEST_STEPS = 5
 _CALL_NS = 60_000.0
 """On a core: calling an operator from Python takes 5 to 30 µs; what takes more for each is no dispatch."""

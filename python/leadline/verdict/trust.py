@@ -11,10 +11,10 @@ from leadline.verdict.model import Account
 
 
 def trust(profile: Profile, account: Account | None, samples: int) -> str:
-    """`nothing lost, own cost 0.8 %, 3 % of the step is explained by nothing`."""
+    """`nothing lost, own cost 0.8 %, 3 % of the step is not explained`."""
     said = [_lost(profile), *_cost(profile)]
     if account is not None:
-        said.append(f"{percent(account.share('unexplained'))} of the {account.of} is explained by nothing")
+        said.append(f"{percent(account.share('unexplained'))} of the {account.of} is not explained")
         if not samples and not account.lane("device"):
             said.append("Python was not sampled")
         elif 0 < samples < FEW_SAMPLES:

@@ -122,7 +122,8 @@ def find(name: str, rules: Sequence[Rule]) -> Rule:
         if rule.name == name:
             return rule
     near = difflib.get_close_matches(name, [rule.name for rule in rules], n=1)
-    raise RuleError(f"There is no rule called {name!r}; {'did you mean ' + near[0] if near else 'see --list'}.")
+    advice = f"did you mean {near[0]}?" if near else "`leadline analyze --list` lists them."
+    raise RuleError(f"There is no rule called {name!r}; {advice}")
 
 
 def installed() -> tuple[list[Rule], list[tuple[str, str]]]:
