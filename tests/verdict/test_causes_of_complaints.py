@@ -95,6 +95,8 @@ def compiled_anew(times: int) -> str:
         f'      phase compile | call_time={times * 100 * MS}/{times} detail={{"function":"step"}}',
         f"        phase compile: XLA | time={times * 100 * MS}/{times} call_time={times * 100 * MS}/{times}",
     ]
+    lines += ["    python main @ /home/ada/train.py:9", '      phase compile | detail={"function":"other"}']
+    lines += ["    python main @ /home/ada/train.py:28"]
     lines += [f'      operator jit(step) | time={MS}/1 call_time={MS}/1 detail={{"run":{one}}}' for one in range(times)]
     return "\n".join(lines)
 
@@ -112,3 +114,19 @@ def test_stages_of_a_compiler_are_compiling_where_nothing_repeats() -> None:
     profile = build(compiled_anew(1))
     assert profile.verdict.account is not None
     assert profile.verdict.account.ns("compile") >= 100 * MS
+
+
+@pytest.mark.parametrize(("kind", "said"), [("Adam", 1), ("LBFGS", 0)])
+def test_an_optimizer_whose_operators_are_its_method_is_not_told_to_fuse_them(kind: str, said: int) -> None:
+    lines = [
+        "process train.py | pid=5",
+        "  thread main | tid=5",
+        f"    phase step | call_time={90 * MS}/9",
+        "    python main @ /home/ada/train.py:43",
+        f"      operator aten::mm | time={40 * MS}/10 call_time={40 * MS}/10",
+        "    python main @ /home/ada/train.py:44",
+        f'      phase optimizer | time={10 * MS}/10 call_time={10 * MS}/10 detail={{"optimizer":"{kind}"}}',
+        f"        operator aten::dot | time={40 * MS}/1000 call_time={40 * MS}/1000",
+    ]
+    found = analyze(build("\n".join(lines)))
+    assert sum(one.rule == "optimizer_loop" for one in found) == said

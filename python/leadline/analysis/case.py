@@ -350,12 +350,12 @@ class Case(OfSource):
         return int(self.compiled_again(self.loop).sum())
 
     def compiled_again(self, loop: Loop) -> Rows:
-        """Per node, over all steps: compiling in the loop's thread behind each place's longest, which is the first and
-        before the steps."""
+        """Per node, over all steps: compiling in the loop's thread behind each place's longest, which is its first."""
         outer = self.first_of(self.named(FrameKind.PHASE, "compile"))
         thread = self.analysis.scopes.thread
         calls = self.tree.exclusive("call_time")
-        found: Rows = np.where(outer & (thread == thread[loop.anchors[0]]), calls.sum - calls.max, 0)
+        outer &= (thread == thread[loop.anchors[0]]) & (calls.count > 0)  # of no calls the largest is no time
+        found: Rows = np.where(outer, calls.sum - calls.max, 0)
         return found
 
     @cached_property

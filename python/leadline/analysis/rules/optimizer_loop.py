@@ -8,6 +8,8 @@ from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, times
 
+_IN_ONE_PIECE = ("LBFGS", "SparseAdam")
+"""Their operators are their method, and there is no other form of them."""
 _FUSED = ("Adam", "AdamW", "SGD", "Adagrad")
 
 
@@ -40,6 +42,8 @@ class OptimizerLoop(Rule):
             return []
         row = int(np.flatnonzero(outer)[np.argmax(case.inclusive_time[outer])])
         kind = str(case.tree.node(row).detail.get("optimizer", "the optimizer"))
+        if kind in _IN_ONE_PIECE:
+            return []
         fix = "fused=True" if kind in _FUSED else "foreach=True where it has that option"
         return [
             Finding(
