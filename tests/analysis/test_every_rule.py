@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 from tests.analysis import drawn_jax
 from tests.analysis.drawn_devices import scratch
+from tests.analysis.drawn_engines import SERVED, served
 from tests.analysis.test_findings import training
 from tests.verdict.drawn import drawing, grown, held, normed, typed
 
@@ -317,6 +318,7 @@ PAIRS = {
         17,
     ),
     "compile_time": Pair(compiled(1, 200), compiled(1, 20), "Compiling takes"),
+    **{rule: Pair(served(problem), served("even"), words, 0) for rule, (problem, words) in SERVED.items()},
     "first_steps": Pair(
         lambda: training(
             AT, f"  operator aten::mm | time={9000 * MS},{','.join([str(MS)] * 59)} call_time={60 * MS}/60", steps=60

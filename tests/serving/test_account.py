@@ -99,6 +99,16 @@ def test_no_request_no_gap() -> None:
     assert account.gap.total == 10 * MS
 
 
+def test_time_without_work_is_no_pause_between_steps() -> None:
+    account = two_requests()
+    account.arrived(Request("c", 900 * MS, 901 * MS, 5))
+    account.step_begins(903 * MS)
+    assert account.gap.total == 12 * MS
+    step(account, "prefill", 20, 923, [("c", 5)], 0)
+    engine = engine_of(account)
+    assert engine.no_work_ns == 801 * MS
+
+
 def test_a_preempted_request_waits_and_has_no_share_meanwhile() -> None:
     account = Account("vllm", "1")
     account.arrived(Request("a", 0, 0, 10))

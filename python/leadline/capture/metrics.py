@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from leadline.capture.current import CURRENT
+from leadline.capture.engine_metrics import engine_metrics
 from leadline.capture.requests import REQUESTS, RouteCounts
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ def metrics_text(current: Current) -> str:
                 metric(name, kind, text, [({}, float(stats.cost[key]) * factor)])
         lost = [({"kind": str(kind)}, float(_count(told))) for kind, told in sorted(stats.losses.items())]
         metric("leadline_losses_total", "counter", "What could not be measured", lost)
+    if session is not None:
+        for name, kind, text, values in engine_metrics(session.engines()):
+            metric(name, kind, text, values)
     routes = sorted(REQUESTS.routes.items())
     if routes:
         name, text = "leadline_request_seconds", "Requests by route"

@@ -8,6 +8,9 @@ from typing import Any
 
 from leadline._dataclass import asdict, dataclass, field
 
+MOST_KILLED = 1000
+"""Processes that one has ended, noted by number."""
+
 
 class StartedBy(Enum):
     """Who began a session: whoever ends it makes the file."""

@@ -26,7 +26,7 @@ from leadline.capture.native import Native, load_native
 from leadline.capture.part import PartDirectory
 from leadline.capture.process_info import MeasuredProcess, first_record, native_info, take_rank
 from leadline.capture.providers import CanRest, Provider, create_providers, end_step, in_order_of_stopping
-from leadline.capture.records import Stats
+from leadline.capture.records import MOST_KILLED, Stats
 from leadline.capture.schedule import TimedWindow
 from leadline.capture.source_hashes import source_hashes
 
@@ -35,8 +35,6 @@ if TYPE_CHECKING:  # most sessions need none of these, and each is time before t
     from leadline.capture.endpoint import Endpoint
 
 _EXEC = {"exec": True}
-_MOST_KILLED = 1000
-"""Processes that this one has ended, noted by number."""
 
 
 class Session:
@@ -256,8 +254,12 @@ class Session:
             self.tell_rank(*place)
         self._write_record()
 
+    def engines(self) -> list[dict[str, Any]]:
+        """What each engine that serves in this process did, until now."""
+        return [one for provider in self._providers for one in getattr(provider, "engines", list)()]
+
     def _take_engines(self) -> None:
-        self._record.engines = [one for provider in self._providers for one in getattr(provider, "engines", list)()]
+        self._record.engines = self.engines()
 
     def _write_record(self) -> None:
         with contextlib.suppress(OSError):  # disk full or session over: the native writer counts write_failed
@@ -317,7 +319,7 @@ class Session:
     def _before_kill(self, pid: int) -> None:
         """A server ends its workers so, and nobody else can say that it was no accident."""
         with contained(self._native, "The end of a child could not be noted"):
-            if len(self._record.killed) < _MOST_KILLED and pid not in self._record.killed:
+            if len(self._record.killed) < MOST_KILLED and pid not in self._record.killed:
                 self._record.killed.append(pid)
                 self._write_record()
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leadline.engines import engines_of
+from leadline.engines.words import now_line
 from leadline.profiles import Profile
 from leadline.profiles.live import LiveLook
 from leadline.profiles.mains import main_threads
@@ -18,6 +20,7 @@ from leadline.schema import FrameKind, MetricKind
 from leadline.units import duration, number, share, size
 
 _TOP = 40
+_MOST_ENGINES = 4
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class LiveFacts:
     phases: tuple[tuple[str, int], ...]
     rows: tuple[Row, ...]
     inside: tuple[str, ...]
+    serving: tuple[str, ...] = ()
+    """A line for each engine that serves: tokens a second, queue, cache, the last minute's quantiles."""
 
 
 def live_facts(look: LiveLook) -> LiveFacts:
@@ -83,12 +88,13 @@ def live_facts(look: LiveLook) -> LiveFacts:
         phases=_phases(look.now),
         rows=rows,
         inside=_inside(look.whole),
+        serving=tuple(now_line(one) for one in engines_of(look.whole.meta)[:_MOST_ENGINES]),
     )
 
 
 def live_text(facts: LiveFacts, width: int = 120, rows: int = 20) -> str:
     """The screen; ends without a newline."""
-    lines = [_head(facts), _memory(facts)]
+    lines = [_head(facts), _memory(facts), *facts.serving]
     total = sum(ns for _, ns in facts.phases)
     if total:
         lines.append("phases  " + "  ".join(f"{name} {share(ns, total)}" for name, ns in facts.phases))

@@ -15,6 +15,7 @@ from leadline.analysis.rules.allocator import Allocator
 from leadline.analysis.rules.bank_conflicts import BankConflicts
 from leadline.analysis.rules.base import CannotTell, Option, Rule, RuleError, Values
 from leadline.analysis.rules.block_shape import BlockShape
+from leadline.analysis.rules.cache_preemption import CachePreemption
 from leadline.analysis.rules.captured_constants import CapturedConstants
 from leadline.analysis.rules.communication import Communication
 from leadline.analysis.rules.compile_time import CompileTime
@@ -28,6 +29,7 @@ from leadline.analysis.rules.first_steps import FirstSteps
 from leadline.analysis.rules.forward_backward import ForwardBackward
 from leadline.analysis.rules.garbage_collection import GarbageCollection
 from leadline.analysis.rules.graph_breaks import GraphBreaks
+from leadline.analysis.rules.growing_queue import GrowingQueue
 from leadline.analysis.rules.grows import Grows
 from leadline.analysis.rules.host_callbacks import HostCallbacks
 from leadline.analysis.rules.host_copies import HostCopies
@@ -37,17 +39,20 @@ from leadline.analysis.rules.interpreter_lock import InterpreterLock
 from leadline.analysis.rules.kernel_fusion import KernelFusion
 from leadline.analysis.rules.layout_conversion import LayoutConversion
 from leadline.analysis.rules.logging_in_loop import LoggingInLoop
+from leadline.analysis.rules.logprobs_for_all import LogprobsForAll
 from leadline.analysis.rules.matmul_shape import MatmulShape
 from leadline.analysis.rules.occupancy import Occupancy
 from leadline.analysis.rules.op_by_op import OpByOp
 from leadline.analysis.rules.optimizer_loop import OptimizerLoop
 from leadline.analysis.rules.pageable_copies import PageableCopies
+from leadline.analysis.rules.prefill_stalls import PrefillStalls
 from leadline.analysis.rules.python_overhead import PythonOverhead
 from leadline.analysis.rules.random_numbers import RandomNumbers
 from leadline.analysis.rules.recompilation import Recompilation
 from leadline.analysis.rules.redundant_work import RedundantWork
 from leadline.analysis.rules.roofline import Roofline
 from leadline.analysis.rules.saving_in_loop import SavingInLoop
+from leadline.analysis.rules.scheduler_gap import SchedulerGap
 from leadline.analysis.rules.scratch_memory import ScratchMemory
 from leadline.analysis.rules.slow_type import SlowType
 from leadline.analysis.rules.small_copies import SmallCopies
@@ -110,6 +115,11 @@ RULES: tuple[Rule, ...] = (
     SlowType(),
     RandomNumbers(),
     InterpreterLock(),
+    PrefillStalls(),
+    CachePreemption(),
+    GrowingQueue(),
+    SchedulerGap(),
+    LogprobsForAll(),
 )
 GROUP = "leadline.rules"
 

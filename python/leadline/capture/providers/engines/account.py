@@ -66,6 +66,8 @@ class Account:
         if len(self.open) >= MOST_OPEN:
             self.not_followed += 1
             return
+        if not self.open and self._ended_step_ns:
+            self._ended_step_ns = request.queued_ns  # until now there was no work, which is no pause
         request.totals = self.sums
         self.open[request.name] = request
         self.logprobs_requests += request.logprobs
