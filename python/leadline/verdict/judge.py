@@ -23,6 +23,7 @@ from leadline.verdict.attained import attained
 from leadline.verdict.device import with_devices
 from leadline.verdict.fixes import cap, fixes, place_of, telling
 from leadline.verdict.model import CLASSES, Account, Part, Place, Verdict
+from leadline.verdict.received import incomplete
 from leadline.verdict.resource import FEWEST_STEPS, Resource, critical, unsure
 from leadline.verdict.run import account_of_run
 from leadline.verdict.trust import trust
@@ -89,7 +90,7 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
         "cannot_tell" if ask and resource.kind == "cannot_tell" else resource.kind,
         sentence,
         place,
-        tuple(facts[:_MOST_FACTS]),
+        tuple([*incomplete(profile)[:1], *facts][:_MOST_FACTS]),
         tuple(replace(one, tried=of_rule(profile.tried, one.rule)) for one in fixes(ranked, made, resource)),
         trust(profile, made, samples),
         made,

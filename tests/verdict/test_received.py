@@ -1,0 +1,36 @@
+"""A source that lost more than one in a hundred says so in the first fact, below the sentence."""
+
+from __future__ import annotations
+
+import pytest
+from tests.verdict.test_account import MS, STEPS
+
+from leadline.profiles.build import build
+from leadline.verdict.judge import judge
+from leadline.verdict.text import as_lines
+
+
+@pytest.mark.parametrize(
+    ("kind", "lost", "said"),
+    [
+        ("samples_dropped", 100, "only 67 % of the CPU samples arrived (200 of 300)"),
+        ("samples_dropped", 1, ""),
+        ("memory_events_dropped", 20, "only 50 % of the allocations arrived (20 of 40)"),
+        ("free_unknown", 500, ""),
+    ],
+)
+def test_what_did_not_arrive_is_the_first_fact(kind: str, lost: int, said: str) -> None:
+    text = f"""
+        process train.py | pid=5
+          thread MainThread | tid=5 wall_ns={10 * MS * STEPS}
+            phase step | call_time={10 * MS * (STEPS - 1)}/{STEPS - 1}
+            python main @ /home/ada/train.py:43 | cpu_sample={8 * MS * STEPS}/200
+              operator aten::mm | time={MS * STEPS}/{STEPS} call_time={MS * STEPS}/{STEPS} alloc_bytes={9 * STEPS}/{STEPS}
+            python main @ /home/ada/train.py:44
+              phase optimizer | time={STEPS}/{STEPS} call_time={STEPS}/{STEPS}
+    """
+    verdict = judge(build(text, losses=[(kind, lost, "")]))
+    first = verdict.because[0] if verdict.because else ""
+    assert first.startswith(said) if said else "arrived" not in " ".join(verdict.because)
+    if said:
+        assert any("arrived" in line for line in as_lines(verdict, 200)[:3])
