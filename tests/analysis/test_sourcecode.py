@@ -32,7 +32,7 @@ def test_a_line_knows_its_loops(tmp_path):
         "",
         "",
         "",
-        "in the loop at line 3, once per turn",
+        "in the loop at line 3, once per iteration",
         "in a comprehension, once per row, 3 loops deep",
         "in a comprehension, once per row, 3 loops deep",
         "in the loop at line 4, once per element, 2 loops deep",

@@ -150,7 +150,7 @@ def _element(loop: ast.AST) -> str:
         return ""
     name = over.func.id if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) else ""
     if name == "range":
-        return "turn"
+        return "iteration"
     if name == "enumerate" and isinstance(target, ast.Tuple) and len(target.elts) == 2:
         target = target.elts[1]
     return target.id if isinstance(target, ast.Name) and len(target.id) > 2 else "element"
