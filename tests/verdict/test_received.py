@@ -1,9 +1,9 @@
-"""A source that lost more than one in a hundred says so in the first fact, below the sentence."""
+"""What is missing is said first: a source that lost more than one in a hundred, and a step that nothing explains."""
 
 from __future__ import annotations
 
 import pytest
-from tests.verdict.test_account import MS, STEPS
+from tests.verdict.test_account import MS, STEPS, drawn, operator, python
 
 from leadline.profiles.build import build
 from leadline.verdict.judge import judge
@@ -34,3 +34,10 @@ def test_what_did_not_arrive_is_the_first_fact(kind: str, lost: int, said: str) 
     assert first.startswith(said) if said else "arrived" not in " ".join(verdict.because)
     if said:
         assert any("arrived" in line for line in as_lines(verdict, 200)[:3])
+
+
+@pytest.mark.parametrize(("known_ms", "kind"), [(3.0, "cannot_tell"), (4.2, "cannot_tell"), (5.6, "compute")])
+def test_no_class_is_named_where_more_is_explained_by_nothing(known_ms: float, kind: str) -> None:
+    """10 ms a step: a sentence that names a part which is smaller than what nothing explains contradicts its file."""
+    verdict = judge(drawn(*operator("aten::mm", known_ms), *python("look", 0.3, 12)))
+    assert verdict.kind == kind

@@ -64,7 +64,7 @@ def critical(account: Account) -> Resource:
     first, second = own[0], own[1] if len(own) > 1 else None
     base = max(account.wall_ns - account.ns("core"), 1)
     unexplained = account.ns("unexplained") / base
-    if unexplained > _UNEXPLAINED and 1.5 * first.ns < account.ns("unexplained"):
+    if unexplained > _UNEXPLAINED and first.ns < account.ns("unexplained"):
         return Resource("cannot_tell", first, None, contended)
     near = second if second is not None and second.ns >= 0.8 * first.ns else None
     kind = _KIND_OF_PART.get(first.key, "cannot_tell")
