@@ -21,10 +21,13 @@ from leadline.trace.importers import import_traces
 TRACES = Path(__file__).parents[3] / "shared" / "traces"
 
 
-def drawn(calls: list[int], *, steps: list[int] | None = None, relu: int = 50, running: int = 0) -> Profile:
+def drawn(
+    calls: list[int], *, steps: list[int] | None = None, relu: int = 50, running: int = 0, in_line: int = 0
+) -> Profile:
     """A loop of `len(calls)` steps with one product each; `steps`: their wall times, where they were measured."""
     each = lambda values: ",".join(map(str, values))  # noqa: E731
-    marks = f"    phase step | call_time={each(steps)}\n" if steps else ""
+    waited = f" step_core_wait={each([in_line] * len(steps))}" if steps and in_line else ""
+    marks = f"    phase step | call_time={each(steps)}{waited}\n" if steps else ""
     ran = f" operator_running_time={running}/{len(calls)}" if running else ""
     return build(
         f"""
@@ -44,6 +47,21 @@ def noisy(mean: float, seed: int, steps: int = 200, spread: float = 0.05) -> Pro
     draw = random.Random(seed)
     taken = [round(mean * draw.gauss(1, spread)) for _ in range(steps)]
     return drawn([value - 100 for value in taken], steps=taken[1:])
+
+
+def test_few_runs_on_a_machine_that_others_use_give_no_verdict():
+    """Steps that stood in line for a core say how busy the machine was; several runs a side are judged by their ranks."""
+
+    def run(mean: int, in_line: int) -> Profile:
+        return drawn([mean - in_line - 100] * 50, steps=[mean] * 49, in_line=in_line)
+
+    quiet, busy = run(1000, 0), run(2000, 1000)
+    found = compare([quiet], [busy])
+    assert "in line for a core" in found.doubt
+    assert judge(found, Limits()).code == 3
+    assert compare([quiet], [run(1000, 400)]).doubt == "", "steps that take as long need no explanation"
+    assert compare([quiet], [run(2000, 0)]).doubt == ""
+    assert compare([quiet] * 4, [busy] * 4).doubt == ""
 
 
 _RUNS = st.lists(st.lists(st.integers(500, 9000), min_size=6, max_size=6), min_size=1, max_size=5)

@@ -32,6 +32,8 @@ _ALIKE = 1.3  # paths within this factor of the whole's change followed it
 _EXPLAINED = 0.5  # of the change: when the threads ran longer by so much, the program does more
 _MOST = 0.75
 _FEW_PATHS = 5
+_NEWS = 1.05  # a smaller factor needs no explanation
+_CROWDED = 0.05  # of a step in line for a core: with more, steps say how busy the machine was
 
 
 class CompareError(ValueError):
@@ -171,8 +173,15 @@ class _Comparison:
         a, b = (np.median(side, axis=1) for side in self.side(own))
         if min(self.first, len(self.runs) - self.first) >= statistics.ENOUGH_RUNS or not a.sum() or not b.sum():
             return ""
+        step, waited = self._pair(lambda run: run.step_ns), self._pair(lambda run: run.core_wait)
+        if max(waited) >= _CROWDED and min(step) and max(step) >= _NEWS * min(step):
+            return (
+                f"Of a step {percent(waited[0])} in A and {percent(waited[1])} in B was spent in line for a core: the "
+                f"machine was busy. Compare on one that is not, or give {statistics.ENOUGH_RUNS} runs a side, recorded "
+                "in turn."
+            )
         whole = float(b.sum() / a.sum())
-        if max(whole, 1 / whole) < 1.05:
+        if max(whole, 1 / whole) < _NEWS:
             return ""
         ran = self._pair(lambda run: run.running)
         if min(ran) and not any(run.gpu.any() for run in self.runs):  # else a thread waits for the device, not a core

@@ -31,7 +31,8 @@ class Run:
     """One profile over the aligned rows, exclusive, per step; bytes and calls are per step too, `peak` is not.
     `step_ns`: wall time of a step, 0 where only its operators were measured; `running`: what the threads ran of the
     time in operators of the whole run, 0 where that is not known. `step_noise`, `noise`: relative standard errors of
-    the step's and of every row's mean; NaN where not known."""
+    the step's and of every row's mean; NaN where not known. `core_wait`: share of a step in line for a core, 0 where
+    that was not measured."""
 
     steps: int
     found_by: str
@@ -44,6 +45,7 @@ class Run:
     alloc: Floats
     calls: Floats
     peak: float
+    core_wait: float = 0.0
 
     def below(self, aligned: Aligned, values: Floats) -> Floats:
         """`values` with all that lies below every row."""
@@ -99,6 +101,7 @@ def _run(aligned: Aligned, profile: Profile, rows: NDArray[np.int64]) -> Run:
         sums.metric("alloc_bytes"),
         sums.metric("calls"),
         float(tree.inclusive("peak_live_bytes").sum[0]),
+        _core_wait(sums.case),
     )
 
 
@@ -120,6 +123,11 @@ def _noise(measured: Measures, rows: NDArray[np.int64], size: int) -> Floats:
         variance = np.maximum(squares / count - (total / count) ** 2, 0) / (count - 1)
         found: Floats = np.where((count >= _FEW) & (total > 0), np.sqrt(variance) * count / total, np.nan)
     return found
+
+
+def _core_wait(case: Case) -> float:
+    main = None if case.known_loop is None else case.known_loop.of.main
+    return max(main.core_wait_ns, 0.0) / main.mean_ns if main is not None and main.mean_ns else 0.0
 
 
 def _step_noise(case: Case) -> float:

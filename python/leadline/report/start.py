@@ -29,7 +29,7 @@ from leadline.verdict.between import between_operators
 from leadline.verdict.fixes import CORES, CORES_REMEDY
 from leadline.verdict.model import Account, Fix, Verdict
 from leadline.verdict.text import as_lines, fix_text, head
-from leadline.verdict.words import SHORT
+from leadline.verdict.words import IDLE, SHORT
 
 MOST_ROWS = 8
 MOST_WALLS = 60
@@ -161,7 +161,8 @@ def _lane(made: _Step, account: Account, lane: str, name: str) -> Bar:
     for one in account.lane(lane):
         lines = tuple(" ".join(filter(None, (place.text, place.what))) for place in one.places)
         node = _node_at(made, one.places[0].file, one.places[0].line) if one.places else -1
-        label = SHORT.get(one.key, one.label).removeprefix("the ")
+        short = {**SHORT, **IDLE} if one.group == "idle" else SHORT
+        label = short.get(one.key, one.label).removeprefix("the ")
         parts.append(BarPart(one.key, label, one.ns, one.share, groups[one.group], one.known, node, lines))
     order = {"work": 0, "wait": 1, "idle": 1, "unexplained": 2}
     parts.sort(key=lambda one: (order[one.group], -one.ns))

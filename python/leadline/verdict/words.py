@@ -33,6 +33,14 @@ SHORT = {
     "unexplained": "unexplained",
 }
 
+IDLE = {
+    "device": "idle behind a wait for it",
+    "ranks": "waiting for other ranks",
+    "core": "idle while the CPU waits for a core",
+    "compile": "idle while the CPU compiles",
+}
+"""Why a device is idle, where `SHORT` says what a thread does."""
+
 
 def named(place: Place) -> str:
     """`Series.__getitem__ in Windows.place`, `aten::bernoulli_`, `phrases_of`."""

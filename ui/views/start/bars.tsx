@@ -38,8 +38,10 @@ const NAMED = 0.06; // of the bar: what is narrower has its words in the tooltip
 
 export function StepBars({ opened, start }: { opened: Opened; start: Start }) {
   const whole = start.of === "step" ? "One step" : "The run";
+  const scaled = start.bars.some((bar) => bar.scaled) ? "; phases of several threads are scaled to it" : "";
+  const note = `adds up to ${duration(start.wall_ns)}; click a part to see it in the flame graph${scaled}`;
   return (
-    <Card title={whole} note={`adds up to ${duration(start.wall_ns)}; click a part to see it in the flame graph`}>
+    <Card title={whole} note={note}>
       <div class="step-bars">
         {start.bars.map((bar) => (
           <>
@@ -48,9 +50,6 @@ export function StepBars({ opened, start }: { opened: Opened; start: Start }) {
           </>
         ))}
       </div>
-      {start.bars.some((bar) => bar.scaled) ? (
-        <p class="quiet small">Phases ran on several threads at a time; they are scaled to the step.</p>
-      ) : null}
       {start.ranks.length ? <RankRows opened={opened} ranks={start.ranks} /> : null}
     </Card>
   );
@@ -119,7 +118,7 @@ function RankRows({ opened, ranks }: { opened: Opened; ranks: RankBar[] }) {
         const whole = one.work_ns + one.wait_ns;
         const said = `works ${duration(one.work_ns)}, waits ${duration(one.wait_ns)} for the others`;
         return (
-          <>
+          <div class={`rank-row ${ranks.some((other) => other.late) ? "marked" : ""}`}>
             <span class={`bar-name ${one.late ? "late" : ""}`}>
               rank {one.rank}
               {one.late ? " · comes last" : ""}
@@ -134,10 +133,9 @@ function RankRows({ opened, ranks }: { opened: Opened; ranks: RankBar[] }) {
               <span class="collective hatched" style={{ width: cssWidth(one.wait_ns / most) }} />
               <span class="offscreen">{said}</span>
             </div>
-          </>
+          </div>
         );
       })}
-      <div />
       <div class="quiet small rest">
         <span>
           <span class="dot module" />

@@ -11,6 +11,7 @@ import { Bar, Card } from "../widgets";
 const BESIDE = 4; // rows of a card that shares the column
 const NAME = 40;
 const ROWS = 6;
+const BESIDE_RANKS = 3; // below a row a rank, so that the page ends where a small screen does
 
 export function Where({ opened, start }: { opened: Opened; start: Start }) {
   const { report } = opened;
@@ -22,7 +23,13 @@ export function Where({ opened, start }: { opened: Opened; start: Start }) {
       {start.where.length ? <Lines opened={opened} start={start} /> : null}
       {kernels || peaks.length ? (
         <div class="column">
-          {kernels ? <Kernels opened={opened} start={start} most={peaks.length ? BESIDE : ROWS} /> : null}
+          {kernels ? (
+            <Kernels
+              opened={opened}
+              start={start}
+              most={start.ranks.length > 2 ? BESIDE_RANKS : peaks.length ? BESIDE : ROWS}
+            />
+          ) : null}
           {peaks.length ? <Peak opened={opened} peak={peaks[0]} most={kernels ? 3 : ROWS} /> : null}
         </div>
       ) : null}
@@ -53,7 +60,7 @@ function Lines({ opened, start }: { opened: Opened; start: Start }) {
             </tr>
           </thead>
           <tbody>
-            {start.where.slice(0, ROWS).map((line) => (
+            {start.where.slice(0, start.ranks.length > 2 ? BESIDE_RANKS : ROWS).map((line) => (
               <tr class="link" onClick={() => opened.go.frame(line.node)}>
                 <th scope="row" class="text">
                   <button type="button" class="row-name">
