@@ -12,7 +12,7 @@ namespace leadline::bindings {
 namespace {
 
 nb::dict amd_status() {
-  const amd::Report report = amd::report();
+  const amd::Report report = without_gil(amd::report);
   nb::dict result = to_dict(ProviderStatus{{"measuring", report.status.measuring},
                                            {"awaiting", report.status.awaiting},
                                            {"message", report.status.message}});

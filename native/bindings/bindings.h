@@ -19,6 +19,13 @@ nanobind::dict to_dict(const gpu::InstructionDetails& of);
 nanobind::dict to_dict(const gpu::CounterDetails& of);
 void add_details(nanobind::dict& to, const gpu::Details& of);
 
+// Asks somebody who may hold a lock while it waits for devices; other Python threads run meanwhile.
+template <typename Ask>
+auto without_gil(const Ask& ask) {
+  const nanobind::gil_scoped_release no_gil;
+  return ask();
+}
+
 nanobind::dict provider_start(const std::string& name, const nanobind::dict& options);
 nanobind::dict provider_stop(const std::string& name);
 

@@ -29,7 +29,7 @@ nb::dict start(nb::dict options, bool await) {
 }
 
 nb::dict nvidia_status() {
-  const nvidia::Report report = nvidia::report();
+  const nvidia::Report report = without_gil(nvidia::report);
   nb::dict result = to_dict(report.status);
   result["yielded_to"] = report.yielded_to;
   result["copies"] = report.copies;
@@ -76,7 +76,7 @@ nb::dict nvidia_status() {
 }
 
 nb::dict nvtx_status() {
-  const nvidia::NvtxStatus status = nvidia::nvtx_status();
+  const nvidia::NvtxStatus status = without_gil(nvidia::nvtx_status);
   nb::dict result;
   result["initialised"] = status.initialised;
   result["marks"] = status.marks;
@@ -117,8 +117,8 @@ void define_nvidia(nb::module_& m) {
   });
   m.def("nvidia_status", &nvidia_status);
   m.def("nvtx_start", &nvidia::nvtx_start, nb::arg("skipped_domains"),
-        nb::arg("left_alone") = std::vector<std::string>());
-  m.def("nvtx_stop", &nvidia::nvtx_stop);
+        nb::arg("left_alone") = std::vector<std::string>(), nb::call_guard<nb::gil_scoped_release>());
+  m.def("nvtx_stop", &nvidia::nvtx_stop, nb::call_guard<nb::gil_scoped_release>());
   m.def("nvtx_status", &nvtx_status);
 }
 

@@ -96,7 +96,7 @@ void define_providers(nb::module_& m) {
       nb::arg("name"));
   m.def(
       "provider_rest", [](const std::string& name, bool rests) { Session::instance().rest_provider(name, rests); },
-      nb::arg("name"), nb::arg("rests"));
+      nb::arg("name"), nb::arg("rests"), nb::call_guard<nb::gil_scoped_release>());
   // A sentence for each of these counters that this machine cannot count.
   m.def("cpu_thread_begins", &cpu::Provider::thread_begins, nb::call_guard<nb::gil_scoped_release>());
   m.def("refused_counters", &cpu::Provider::refused_counters, nb::arg("names"));
