@@ -23,6 +23,10 @@ NAMES = re.compile(
 )
 """Interfaces, as advice names them."""
 WHAT_WAS_SEEN = {
+    "cache_preemption": "requests were seen put back for want of cache",
+    "growing_queue": "the queue was seen to grow from third to third",
+    "prefill_stalls": "decode steps were seen waiting for long prefills",
+    "scheduler_gap": "the engine was seen idle between its steps",
     "allocator": "fragments, calls of empty_cache and histories that hold graphs were seen",
     "block_shape": "the shape of the user's own kernel was measured",
     "blocked": "a wait in another program was seen on the line",
