@@ -24,6 +24,7 @@
 #   make simulation    programs drawn by SEEDS=10000 seeds; what they did against what their profiles say
 #   make soak          ten minutes of threads, forks, windows and rolling files: memory and handles stay
 #   make nightly       everything that takes too long for each change, one after the other; says at the end what failed
+#   make test-serving  tests/serving on a real vLLM (nightly; needs a Python with vllm: SERVING_PYTHON=...)
 #   make test-torch TORCH=2.4.1   the whole suite on another release of PyTorch (downloads gigabytes)
 #   make test-jax VERSION=0.8.0   tests/jax on another release of JAX (downloads 100 MB)
 #   make test-jax-short   part of tests/jax on an older release of JAX, as in `make test` (OLDER_JAX=0.8.0)
@@ -327,3 +328,8 @@ nightly:
 
 clean:
 	rm -rf build dist $(STAMPS)/build
+
+SERVING_PYTHON ?= .venv/bin/python
+.PHONY: test-serving
+test-serving:
+	$(SERVING_PYTHON) -m pytest -q tests/serving

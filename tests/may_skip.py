@@ -19,6 +19,11 @@ Row = tuple[str, str, str]
 
 ALWAYS: list[Row] = [
     (
+        "tests/serving/test_vllm.py",
+        "vLLM is not installed",
+        "its wheel pins hundreds of packages; `make test-serving` runs these tests nightly where it is",
+    ),
+    (
         "tests/nvidia/test_pm_sampling_abi.py",
         "No CUPTI that plans without a driver",
         "releases after 13.0 ask the driver; what they would answer is written down and was compared with 13.0",
