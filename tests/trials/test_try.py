@@ -125,7 +125,8 @@ for _ in range(20):
     assert str(outside) in before
 
 
-def test_ctrl_c_ends_with_the_table_so_far_and_leaves_no_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_with_the_table_so_far_and_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
     write_program(tmp_path)
     words = ["try", "--no-predict", "--steps", "12", "--warm-up", "2", "--rounds", "25", "--remedy", "mine.py:half"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LEADLINE")}
@@ -141,7 +142,7 @@ def test_ctrl_c_ends_with_the_table_so_far_and_leaves_no_process(tmp_path: Path)
     assert process.stderr is not None
     for line in process.stderr:
         if "round 4" in line:
-            os.kill(process.pid, signal.SIGINT)
+            os.kill(process.pid, number)
             break
     text, _ = process.communicate(timeout=100)
     assert process.returncode == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -28,6 +29,7 @@ class _Progress:
     """One line that is rewritten in a terminal, else a line for each run."""
 
     def __init__(self) -> None:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: no run is left behind
         self._began = time.monotonic()
         self._is_terminal = sys.stderr is not None and sys.stderr.isatty()
         self._width = 0
