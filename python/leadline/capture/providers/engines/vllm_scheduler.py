@@ -62,7 +62,7 @@ class SchedulerFollower:
         self._native = native
         self._changed = changed
         self._every_ns = int(max(options.flush_interval_s, 1.0) * 1e9)
-        self._written_ns = 0
+        self._written_ns = self._write_ns = 0
         self._engines: weakref.WeakKeyDictionary[Any, _Engine] = weakref.WeakKeyDictionary()
         self._accounts: list[Account] = []
         self._followed: Followed | None = None
@@ -79,9 +79,9 @@ class SchedulerFollower:
         self._accounts = []
 
     def idle(self) -> None:
-        """The engine has nothing to do: a good moment to write, at most once a second."""
+        """The engine has nothing to do: a good moment to write, at most 1 % of the time; its parent may kill it."""
         now_ns = time.monotonic_ns()
-        if self._accounts and now_ns - self._written_ns > 1_000_000_000:
+        if self._accounts and now_ns - self._written_ns > 100 * self._write_ns:
             self._write(now_ns)
 
     def follow(self, kind: Any, followed: Followed, scheduling: str) -> None:
@@ -252,3 +252,4 @@ class SchedulerFollower:
     def _write(self, now_ns: int) -> None:
         self._written_ns = now_ns
         self._changed()
+        self._write_ns = time.monotonic_ns() - now_ns
