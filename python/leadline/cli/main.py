@@ -48,7 +48,9 @@ class _Parser(argparse.ArgumentParser):
             message = f"{self.prog} has {what} {words[0]}"
             advice = f"did you mean {near[0]}?" if near else advice
         else:
-            message = f"{self.prog}: {message}"
+            # `report: argument --top: ...`, which is printed behind the name of all
+            command = self.prog.partition(" ")[2]
+            message = f"{command}: {message}" if command else message
         raise CommandError(f"{message}; {advice}")
 
 

@@ -19,14 +19,14 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.profiles import ProfileFileError
     from leadline.profiles.recover import default_output, write_recovered
 
+    if arguments.output == "-":
+        raise CommandError("A profile cannot go to standard output; name a file with -o NAME.leadline.")
     if Path(arguments.part).is_file():
         raise CommandError(
             f"{arguments.part} is a file, not what a killed run leaves (NAME.leadline.part); "
             f"`leadline report {arguments.part}` reads a finished profile."
         )
     output = arguments.output or str(default_output(arguments.part))
-    if output == "-":
-        raise CommandError("A profile cannot go to standard output; name a file with -o NAME.leadline.")
     try:
         made = write_recovered(arguments.part, output, force=arguments.force)
     except ProfileFileError as error:
