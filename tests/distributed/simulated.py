@@ -43,6 +43,9 @@ class SimulatedRank:
         inside = self.forward + self.backward + self.optimizer + self.data + self.communication
         wall = inside + self.outside
         talk = '{"role":"communication"}'
+        talked = f"{self.communication}/{self.steps}"
+        collective = f"operator c10d::allreduce_ | detail={talk} time={talked} call_time={talked}"
+        collective = collective if self.communication else "operator aten::add | time=1"
         n = self.calls
         profile = build(
             f"""
@@ -56,7 +59,7 @@ process python train.py --lr 1 | pid={pid} rank={self.rank} local_rank={self.ran
           operator aten::linear | time={self.forward}/{n} call_time={self.forward}/{n} alloc_bytes={8 * n}/{n}
           phase backward
             operator aten::mm | time={self.backward}/{n} call_time={self.backward}/{n}
-      operator c10d::allreduce_ | detail={talk} time={self.communication}/{self.steps} call_time={self.communication}/{self.steps}
+      {collective}
       phase optimizer | time={self.optimizer}/{self.steps} call_time={self.optimizer}/{self.steps}
 {self.extra}
 """

@@ -247,6 +247,22 @@ def test_a_rank_that_was_attached_is_not_said_to_be_behind(tmp_path: Path, capsy
     assert "attached" not in ranks["names"]
 
 
+@pytest.mark.parametrize(
+    ("wrote_ns", "said"), [(-1, []), (10**9, ["Rank 3 did not arrive: it had begun 0 collectives and ranks 0-2 1."])]
+)
+def test_a_rank_that_wrote_before_all_others_began_is_not_said_to_be_behind(
+    tmp_path: Path, capsys, wrote_ns: int, said: list[str]
+) -> None:
+    """Ranks begin one after another: nothing is known of what one has done since an older file than all others'."""
+    for rank in range(4):
+        end_ns = 2_000_000_000_000 + (wrote_ns if rank == 3 else rank)
+        talk = {"communication": 0} if rank == 3 else {}
+        SimulatedRank(rank, 4, steps=1, complete=False, end_ns=end_ns, **talk).write(tmp_path)
+    merged(capsys, tmp_path, "-o", tmp_path / "job.leadline")
+    assert main(["report", str(tmp_path / "job.leadline"), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ranks"]["arrival"] == said
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_damaged_file_costs_a_sentence_whatever_is_wrong_with_it(tmp_path: Path, capsys, seed: int) -> None:
     chance = random.Random(seed)

@@ -31,7 +31,9 @@ def arrivals(view: RankView) -> tuple[str, ...]:
             continue
         most = max(begun[row] for row in open_)
         there = [row for row in open_ if begun[row] == most]
-        behind = [row for row in open_ if begun[row] < most]
+        wrote = [view.ranks[row].end_ns for row in there]
+        # ranks begin one after another: of one that had begun none, an older file than all of the others' tells nothing
+        behind = [row for row in open_ if begun[row] < most and (begun[row] or view.ranks[row].end_ns >= min(wrote))]
         if not behind or len(there) <= _AGREE * len(open_):
             continue
         counts = Counter(begun[row] for row in behind)
