@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from types import ModuleType
 from typing import Any
 
 from leadline.capture.contained import lose
+from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
 from leadline.capture.providers.replaced import Replacements
 
@@ -23,6 +25,7 @@ class Followed:
         self._engine = engine
         self._changed = changed
         self._replaced = Replacements()
+        self._hooks: list[ImportHook] = []
         self._moved: list[str] = []
         self._failed: set[str] = set()
         self.release = ""
@@ -35,6 +38,17 @@ class Followed:
         places = ", ".join(self._moved)
         known = f"{self._engine} {self.release} has no {places} as this release of Leadline knows it"
         return f"{known}; what that tells is missing."
+
+    def modules(self, wanted: Iterable[tuple[str, Callable[[ModuleType], None]]]) -> None:
+        """Follow each of these modules of the engine once it is imported, or now."""
+        self._hooks = [ImportHook(name, follow) for name, follow in wanted]
+        for hook in self._hooks:
+            hook.install()
+
+    def status(self) -> dict[str, Any]:
+        """See `Provider.status`."""
+        moved = self.sentence
+        return {"ok": not moved, "version": self.release, "message": moved}
 
     def method(self, owner: Any, name: str, wrap: Wrap, first: Sequence[str]) -> bool:
         """Wrap a method whose first arguments behind `self` are called `first`; whether it was there."""
@@ -70,6 +84,8 @@ class Followed:
 
     def undo(self) -> None:
         """Put everything back."""
+        for hook in self._hooks:
+            hook.uninstall()
         self._replaced.undo()
 
 

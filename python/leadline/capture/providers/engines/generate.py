@@ -15,7 +15,6 @@ from types import ModuleType
 from typing import Any
 
 from leadline.capture.config import Options
-from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
 from leadline.capture.providers.engines.account import Account
 from leadline.capture.providers.engines.follow import Followed
@@ -48,7 +47,6 @@ class GenerateProvider:
         self._every_ns = int(max(options.flush_interval_s, 1.0) * 1e9)
         self._written_ns = 0
         self._followed = Followed(native, "transformers", changed)
-        self._hooks: list[ImportHook] = []
         self._account: Account | None = None
         self._local = threading.local()
         self._lock = threading.Lock()
@@ -57,17 +55,15 @@ class GenerateProvider:
     def start(self) -> None:
         """See `Provider.start`."""
         self._followed.release = str(getattr(sys.modules.get("transformers"), "__version__", "") or "")
-        self._hooks = [
-            ImportHook("transformers.generation.utils", self._follow),
-            ImportHook("transformers.generation.logits_process", self._follow_sampling),
-        ]
-        for hook in self._hooks:
-            hook.install()
+        self._followed.modules(
+            [
+                ("transformers.generation.utils", self._follow),
+                ("transformers.generation.logits_process", self._follow_sampling),
+            ]
+        )
 
     def stop(self) -> None:
         """See `Provider.stop`."""
-        for hook in self._hooks:
-            hook.uninstall()
         self._followed.undo()
 
     def forked(self) -> None:
@@ -78,8 +74,7 @@ class GenerateProvider:
 
     def status(self) -> dict[str, Any]:
         """See `Provider.status`."""
-        moved = self._followed.sentence
-        return {"ok": not moved, "version": self._followed.release, "message": moved}
+        return self._followed.status()
 
     def engines(self) -> list[dict[str, Any]]:
         """For the process's record."""

@@ -12,7 +12,6 @@ from types import ModuleType
 from typing import Any
 
 from leadline.capture.config import Options
-from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
 from leadline.capture.providers.engines.follow import Followed
 from leadline.capture.providers.engines.vllm_scheduler import SchedulerFollower, kind_of
@@ -49,14 +48,11 @@ class VllmProvider:
         self._followed = Followed(native, "vLLM", changed)
         self._scheduler = SchedulerFollower(native, options, changed)
         self._is_engine = False
-        self._hooks: list[ImportHook] = []
-        self._version = ""
 
     def start(self) -> None:
         """See `Provider.start`."""
-        self._version = str(getattr(sys.modules.get("vllm"), "__version__", "") or "")
-        self._scheduler.version = self._version
-        self._followed.release = self._version
+        self._followed.release = str(getattr(sys.modules.get("vllm"), "__version__", "") or "")
+        self._scheduler.version = self._followed.release
         wanted: list[tuple[str, Callable[[ModuleType], None]]] = [
             ("vllm.v1.core.sched.scheduler", self._follow_scheduler),
             ("vllm.v1.engine.core", self._follow_core),
@@ -67,14 +63,10 @@ class VllmProvider:
             *((name, self._follow_runner) for name in _RUNNERS),
             *((name, self._follow_worker) for name, _ in _WORKERS),
         ]
-        self._hooks = [ImportHook(name, follow) for name, follow in wanted]
-        for hook in self._hooks:
-            hook.install()
+        self._followed.modules(wanted)
 
     def stop(self) -> None:
         """See `Provider.stop`."""
-        for hook in self._hooks:
-            hook.uninstall()
         self._followed.undo()
 
     def forked(self) -> None:
@@ -84,8 +76,7 @@ class VllmProvider:
 
     def status(self) -> dict[str, Any]:
         """See `Provider.status`."""
-        moved = self._followed.sentence
-        return {"ok": not moved, "version": self._version, "message": moved}
+        return self._followed.status()
 
     def engines(self) -> list[dict[str, Any]]:
         """For the process's record: every engine of this process."""
