@@ -11,7 +11,7 @@ from typing import Any
 
 from gpu_run import rehearsing
 
-PROGRAMS = ("decode", "resnet50", "gpt", "loading", "jax")
+PROGRAMS = ("gpt", "loading", "jax", "decode", "resnet50")
 
 
 def loading() -> tuple[Callable[[], Any], Callable[[Callable[[], Any], int], float]]:

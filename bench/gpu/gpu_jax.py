@@ -24,14 +24,16 @@ TURNS = 2
 
 
 def ran(command: list[str], cache: Path) -> dict[str, Any]:
-    """What the program printed."""
+    """What the program printed. Raises RuntimeError with what it said last where it failed."""
     environment = {
         **os.environ,
         "JAX_COMPILATION_CACHE_DIR": str(cache),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
     }
-    done = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {done.stderr[-3000:]}")
     told: dict[str, Any] = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
     return told
 

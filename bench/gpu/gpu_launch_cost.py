@@ -2,9 +2,9 @@
 
     python -m gpu_launch_cost WORKLOAD GROUP ROUNDS SECONDS
 
-WORKLOAD: decode, resnet50 (or gpt), jax. GROUP: client, torch, proton (gpu_modes.py). After each round the whole table
-so far is printed as one JSON line, so that what was measured is there however this ends. Every round measures each mode
-once, in an order of its own.
+WORKLOAD: decode, resnet50 (or gpt), jax. GROUP: client, parts, torch, proton (gpu_modes.py). After each round the
+whole table so far is printed as one JSON line, so that what was measured is there however this ends. Every round
+measures each mode once, in an order of its own.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 from gpu_modes import ESSENTIAL, Mode, modes
 from gpu_run import rehearsing
 
-TURN_S = 0.2
+TURN_S = float(os.environ.get("ROUND_TURN_S", "0.2"))
 """Of a turn without a profiler."""
 _LEAST_STEPS = 4
 

@@ -157,6 +157,34 @@ def proton(folder: str) -> Iterator[Facts]:
         module.finalize(session)
 
 
+@contextlib.contextmanager
+def leadline_without(output: str, *names: str) -> Iterator[Facts]:
+    """Without these providers (parts of their modules' names), so that the time of each can be told."""
+    from leadline.capture import providers
+
+    known = providers.PROVIDERS
+    providers.PROVIDERS = tuple(module for module in known if not any(name in module for name in names))
+    try:
+        with leadline_mode(output) as facts:
+            yield facts
+    finally:
+        providers.PROVIDERS = known
+
+
+def parts(output: str, with_torch: bool) -> dict[str, Mode]:
+    """Leadline whole and with parts left out, beside an empty client of what it asks CUPTI for."""
+    found: dict[str, Mode] = {"unprofiled": unprofiled}
+    wanted = "kernel records + runtime callbacks of launches"
+    found[wanted] = functools.partial(EmptyClient().mode, CLIENTS[wanted])
+    if with_torch and Path(f"{os.environ[CARRIED]}/lib/libfloor.so").exists():
+        found["empty operator callbacks"] = EmptyOperators().mode
+    found["Leadline"] = lambda: leadline_mode(output)
+    found["Leadline, no GPU"] = lambda: leadline_without(output, "nvidia")
+    found["Leadline, no operators"] = lambda: leadline_without(output, "torch.provider")
+    found["Leadline, no memory, no modules"] = lambda: leadline_mode(output, memory=False, modules=False)
+    return found
+
+
 def has_option(name: str) -> bool:
     """Whether this Leadline has it."""
     import leadline
@@ -165,12 +193,14 @@ def has_option(name: str) -> bool:
 
 
 def modes(group: str, folder: str, with_torch: bool) -> dict[str, Mode]:
-    """Of `client`, `torch` or `proton`; the first is always unprofiled. Those that this machine lacks are left out."""
+    """Of `client`, `parts`, `torch` or `proton`; the first is always unprofiled. What this machine lacks is left out."""
     found: dict[str, Mode] = {"unprofiled": unprofiled}
     if group == "torch":
         return found | {"torch.profiler": torch_profiler}
     if group == "proton":
         return found | {"Proton": lambda: proton(folder)}
+    if group == "parts":
+        return parts(str(Path(folder, "cost.leadline")), with_torch)
     client = EmptyClient()
     for name, chosen in CLIENTS.items():
         found[name] = functools.partial(client.mode, chosen)

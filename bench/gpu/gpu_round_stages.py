@@ -88,6 +88,12 @@ def _cost(workload: str, group: str, limit_s: float, rounds: int = 7) -> Step:
     return Step(f"{workload} {group}", command, limit_s, environment, ending_s=4)
 
 
+def _long(workload: str, group: str, limit_s: float) -> Step:
+    """Turns that are long enough for what a first step costs (new call paths) not to be seen."""
+    step = _cost(workload, group, limit_s)
+    return replace(step, name=f"{step.name}, long turns", environment={**step.environment, "ROUND_TURN_S": "0.7"})
+
+
 def _without_finalizing(workload: str) -> Step:
     """Where leaving CUPTI for good ends the process, its instrumentation stays between turns."""
     step = _cost(workload, "client", 40, rounds=3)
@@ -131,11 +137,18 @@ STAGES: dict[str, tuple[Step, ...]] = {
         _cost("resnet50", "torch", 26),
         _cost("resnet50", "proton", 24),
     ),
+    "cost parts": (
+        _long("resnet50", "parts", 62),
+        _long("resnet50", "torch", 26),
+        _long("resnet50", "proton", 24),
+        _long("decode", "parts", 45),
+    ),
+    "instructions torch": (_sampling_in_torch(IN_TORCH, {}),),
     "cost jax": (_cost("jax", "client", 60), _without_finalizing("jax")),
     "suite": _checks(CORE),
     "jax": (Step("compiled and cached", module("gpu_jax_check", "{seconds}"), 40, JAX_QUICK),),
     "starts": (
-        Step("100 starts", module("gpu_starts", "10" if rehearsing() else "100", "{seconds}"), 36, ending_s=11),
+        Step("100 starts", module("gpu_starts", "10" if rehearsing() else "100", "{seconds}"), 56, ending_s=11),
     ),
     "generate": (Step("a static cache and a graph", module("gpu_generate", "graph"), 25),),
     "tools": (Step("event tools", module("gpu_tools", KEPT, ".", "{seconds}"), 38, ending_s=-10),),
@@ -165,6 +178,17 @@ SETS: dict[str, tuple[str, ...]] = {
         "cause",
         "generate compiled",
         "suite more",
+    ),
+    "third": (
+        "jax",
+        "instructions torch",
+        "cost parts",
+        "analyze",
+        "starts",
+        "whatif",
+        "tools",
+        "cost jax",
+        "counters",
     ),
     "again": ("instructions", "counters", "cost decode", "cost resnet50"),
 }

@@ -117,6 +117,7 @@ def main() -> int:
     equal = ours == plain[: len(ours)] and bool(ours)
     facts: dict[str, Any] = {
         "starts": done, "losses bit-equal": equal,
+        "device_kib_by_start": [(now - grown[0][1]) >> 10 for _, now in grown[:: max(done // 20, 1)]],
         "memory_bytes": last - first, "device_bytes": last_device - first_device,
         "start_to_stop_s": [round(min(seconds), 4), round(max(seconds), 4)], "graph": training.graph is not None,
         "lost in the last": lost,

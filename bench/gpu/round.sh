@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # One command for a machine with a GPU, on which nothing is compiled: stages in order of their worth.
 #
-#   bench/gpu/round.sh [--fakes] OUT [STAGE or SET ...]        sets: first, second, again; see gpu_round_stages.py
+#   bench/gpu/round.sh [--fakes] OUT [STAGE or SET ...]        sets: first, second, third, again; see gpu_round_stages.py
 #
 # CARRIED names the folder that prepare.sh made (default: .round in the repository); SECONDS_ALLOWED is what it may take
 # (default: 280). OUT gets results.jsonl, log.txt, stacks.txt, tables.md and kept.tar.gz, each complete after every step, so

@@ -91,8 +91,8 @@ def pairs(tiny: bool) -> list[Pair]:
 class Bench:
     """Measures programs; a program that stands before several changes is profiled and measured once."""
 
-    def __init__(self, device: str, rounds: int, steps: int) -> None:
-        self.device, self.rounds, self.steps = device, rounds, steps
+    def __init__(self, device: str, rounds: int, steps: int, folder: Path) -> None:
+        self.device, self.rounds, self.steps, self.folder = device, rounds, steps, folder
         self.known: dict[Program, tuple[float, Graph]] = {}
 
     def measure(self, pair: Pair) -> Outcome:
@@ -125,7 +125,8 @@ class Bench:
         activities = [torch.profiler.ProfilerActivity.CPU]
         if self.device == "cuda":
             activities.append(torch.profiler.ProfilerActivity.CUDA)
-        return seconds, profiled(runner.step, activities)
+        trace = self.folder / f"{runner.program.model}-{len(self.known)}.json.gz"
+        return seconds, profiled(runner.step, activities, steps=3, keep=trace)
 
 
 def free(device: str) -> None:
@@ -178,7 +179,7 @@ def main(argv: list[str] | None = None) -> int:
         facts = {**facts, "gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda}
     where = facts.get("gpu", "a CPU (rehearsal, tiny models)")
     print(machine_text(facts), where)
-    bench = Bench(arguments.device, arguments.rounds, arguments.steps)
+    bench = Bench(arguments.device, arguments.rounds, arguments.steps, arguments.results)
     chosen = [pair for pair in pairs(arguments.device == "cpu") if arguments.only in pair.name]
     folder: Path = arguments.results
 

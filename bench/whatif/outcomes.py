@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import gzip
 import json
 import tempfile
 from collections.abc import Callable, Sequence
@@ -47,11 +48,13 @@ class Outcome:
         }  # fmt: skip
 
 
-def profiled(step: Callable[[], None], activities: Sequence[Any], steps: int = 6) -> Graph:
-    """The graph of a few profiled steps of a program as it is."""
+def profiled(step: Callable[[], None], activities: Sequence[Any], steps: int = 6, keep: Path | None = None) -> Graph:
+    """The graph of a few profiled steps of a program as it is; the trace is left at `keep`, compressed, where given."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         write_kineto(step, activities, path, steps)
+        if keep is not None:
+            keep.write_bytes(gzip.compress(path.read_bytes(), 3))
         return load(path)
 
 
