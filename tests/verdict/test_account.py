@@ -196,3 +196,29 @@ def test_a_run_of_two_steps_has_an_account_of_the_run():
     verdict = verdict_of(profile)
     assert verdict.account is not None
     assert verdict.account.of == "run"
+
+
+@pytest.mark.parametrize(("in_line_ms", "kind"), [(0, "blocked"), (300, "blocked"), (None, "blocked")])
+def test_a_run_without_steps_knows_what_it_waited_for(in_line_ms: int | None, kind: str) -> None:
+    """1,000 ms: Python ran for 250, 300 in line for a core where the kernel told, the rest asleep."""
+    text = f"""
+        process nap.py | pid=5
+          thread MainThread | tid=5 wall_ns={1000 * MS} cpu_ns={250 * MS}
+            python work @ /home/ada/nap.py:7 | cpu_sample={240 * MS}/12
+            python main @ /home/ada/nap.py:14
+              native [sleeps] | detail={{"wait":"sleep"}} wait={400 * MS}/40
+    """
+    profile = build(text)
+    if in_line_ms is not None:
+        ran = {"ran_ns": [0, 250 * MS], "queued_ns": [0, in_line_ms * MS]}
+        profile.meta["observed"] = [{"tid": 5, **ran}]
+    verdict = verdict_of(profile)
+    assert verdict.account is not None
+    assert verdict.account.of == "run"
+    assert verdict.kind == kind
+    assert verdict.place is not None
+    assert verdict.place.text == "nap.py:14"
+    assert verdict.account.ns("python") == 250 * MS
+    assert verdict.account.ns("core") == (in_line_ms or 0) * MS
+    assert verdict.account.ns("sleep") == (750 - (in_line_ms or 0)) * MS
+    assert verdict.account.ns("unexplained") == 0

@@ -370,15 +370,20 @@ class Case(OfSource):
 
     @cached_property
     def called(self) -> Mask:
+        """Of the loop's operators those that Python calls."""
+        return self.called_by_python & (self.calls > 0)
+
+    @cached_property
+    def called_by_python(self) -> Mask:
         """Operators that Python calls where its time is not measured otherwise: not from autograd's engine or inside
         of a compiled program, nor inside a phase or region, whose own time holds the Python in it."""
         timed = (self.tree.kinds == int(FrameKind.PHASE)) | (self.tree.kinds == int(FrameKind.REGION))
         timed &= self.tree.exclusive("time").count > 0
-        outer: Mask = (self.analysis.scopes.outer == np.arange(len(self.tree))) & (self.calls > 0)
-        return outer & ~self.below(timed) & ~self.in_phase("backward") & ~self._in_pool
+        outer: Mask = self.analysis.scopes.outer == np.arange(len(self.tree))
+        return outer & ~self.below(timed) & ~self.in_phase("backward") & ~self.in_pool
 
     @cached_property
-    def _in_pool(self) -> Mask:
+    def in_pool(self) -> Mask:
         """Operations that XLA runs on threads of its own: no Python calls them."""
         frames = self.tree.frame_rows(FrameKind.PHASE, "on another thread")
         ours = [row for row in np.flatnonzero(frames).tolist() if '"XLA"' in self.tree.text("detail", row)]

@@ -35,7 +35,8 @@ class OfSamples(Gains):
     def time(self) -> Rows: ...
 
     @cached_property
-    def _importing(self) -> Mask:
+    def importing(self) -> Mask:
+        """Nodes at or below the interpreter's import system."""
         return imports(self.tree)
 
     def _timed_by_samples(self, found: Loop) -> Loop:
@@ -45,7 +46,7 @@ class OfSamples(Gains):
             return found
         again = float(self.compiled_again(found).sum()) / found.steps
         thread = self.analysis.scopes.thread
-        mine = found.inside & (thread == thread[found.anchors[0]]) & ~self._importing
+        mine = found.inside & (thread == thread[found.anchors[0]]) & ~self.importing
         ran = float(self.tree.exclusive(METRIC).sum[mine].sum()) / found.steps
         if ran <= found.work_ns:
             return replace(found, step_ns=found.step_ns + again)
@@ -55,7 +56,7 @@ class OfSamples(Gains):
     def samples(self) -> Rows:
         """CPU time by samples per node of the loop, in operators and outside, without what its modules were imported in
         (once, mostly within the first step); zeros where none were taken."""
-        return np.where(self.loop.inside & ~self._importing, self.tree.exclusive(METRIC).sum, 0)
+        return np.where(self.loop.inside & ~self.importing, self.tree.exclusive(METRIC).sum, 0)
 
     @cached_property
     def sampled_ns(self) -> int:
@@ -76,4 +77,4 @@ class OfSamples(Gains):
         operators = (self.analysis.scopes.outer == np.arange(len(self.tree))) & (
             self.tree.kinds == int(FrameKind.OPERATOR)
         )
-        return sampled_functions(self.tree, self.analysis.scopes, where & ~self._importing, operators, most)
+        return sampled_functions(self.tree, self.analysis.scopes, where & ~self.importing, operators, most)

@@ -1,4 +1,4 @@
-"""The account of one step: the wall time of the thread that sets its length, split without overlap.
+"""The account of one step, or of a run without steps: the wall time of its thread, split without overlap.
 
 On a core, from what was measured: operators by class (their wall time times the share of it in which the thread ran),
 phases, Python by samples. Off a core: data loading, devices, ranks, then what is known of waiting. What nothing
@@ -12,12 +12,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.analysis.case import Case
+from leadline.analysis.case import CannotTell, Case
 from leadline.analysis.columns import Mask, nearest, subtree_sums
+from leadline.analysis.threads import main_threads
 from leadline.analysis.workclass import classes_of_nodes
 from leadline.schema import FrameKind
 from leadline.verdict.between import fill_between, summed_at
-from leadline.verdict.ledger import LABELS, WAITS, Draft, Ledger
+from leadline.verdict.ledger import LABELS, WAITS, Draft, Ledger, span_of_run, span_of_steps
 from leadline.verdict.model import Account, Part, Place
 from leadline.verdict.places import Places
 from leadline.work.operators import CLASSES
@@ -40,41 +41,63 @@ FEW_SAMPLES = 30
 
 
 def account(case: Case) -> Account | None:
-    """The account of a step of the process that did most; None where nothing repeats or no time was measured."""
-    loop = case.known_loop
-    if loop is None or loop.step_ns <= 0:
+    """The account of a step of the process that did most; None where nothing repeats, or too rarely to
+    tell a habit from an accident, or no time was measured."""
+    try:
+        loop = case.loop
+    except CannotTell:
         return None
     scopes = case.analysis.scopes
     node = int(scopes.thread[loop.anchors[0]])
     thread = next((one for one in case.profile.threads if one.node.row == node), None)
-    ledger = Ledger(case, loop, thread)
-    wall = loop.step_ns
+    ledger = Ledger(case, span_of_steps(case, loop, thread))
+    again = case.compiled_again(loop).astype(np.float64)
+    ledger.book("compile", again > 0, again)
+    wall, parts, notes = _booked(ledger)
+    rank = next(
+        (one.rank for one in case.profile.processes if one.node.row == int(scopes.process[loop.anchors[0]])), -1
+    )
+    steps = max(loop.steps // case.ranks, 1)
+    return Account("step", wall, steps, rank, parts, notes, int(ledger.called))
+
+
+def account_of_run(case: Case) -> Account | None:
+    """The same of the whole run, where nothing repeats: of the main thread that did most. None where there is none."""
+    profile = case.profile
+    mains = main_threads(profile)
+    threads = [one for one in profile.threads if one.row in mains and one.wall_ns > 0]
+    if not threads:
+        return None
+    thread = max(threads, key=lambda one: (one.operator_ns + one.cpu_ns, one.wall_ns))
+    ledger = Ledger(case, span_of_run(case, thread))
+    compiling = case.in_phase("compile")
+    ledger.book("compile", ledger.mine & compiling, ledger.time.astype(np.float64))
+    wall, parts, notes = _booked(ledger)
+    rank = next((one.rank for one in profile.processes if one.row == thread.process), -1)
+    notes = ("nothing repeats often enough to be a step", *notes)
+    return Account("run", wall, 0, rank, parts, notes, int(ledger.called))
+
+
+def _booked(ledger: Ledger) -> tuple[int, tuple[Part, ...], tuple[str, ...]]:
+    """Wall time, the parts that add up to it, and notes."""
+    wall = ledger.span.wall_ns
     notes: list[str] = []
     _operators(ledger)
     _phases(ledger)
     _rare(ledger)
-    again = case.compiled_again(loop).astype(np.float64)
-    ledger.book("compile", again > 0, again)
     _waits(ledger)
-    if not loop.measured_by:
-        fill_between(ledger, wall)
+    fill_between(ledger, wall)
+    if not ledger.span.clocked:
         notes.append("no clock measured the step: it is the sum of its operators, phases and waits")
         wall = max(wall, ledger.booked)
-    else:
-        fill_between(ledger, wall)
     if ledger.booked > wall:  # operators of several threads at a time, or samples that are few
         ledger.shrink(wall / ledger.booked, list(ledger.drafts))
-        notes.append("parts were measured on several threads and are scaled to the step")
+        notes.append("parts were measured on several threads and are scaled to the whole")
     ledger.fill("unexplained", wall - ledger.booked, "estimated")
-    places = Places(case)
+    places = Places(ledger.case)
     parts = [_part(key, draft, wall, places) for key, draft in ledger.drafts.items() if draft.ns >= 0.5]
     parts.sort(key=lambda one: (one.key == "unexplained", -one.ns))
-    rank = next(
-        (one.rank for one in case.profile.processes if one.node.row == int(scopes.process[loop.anchors[0]])), -1
-    )
-    called = int(case.calls[case.called & ledger.mine].sum() / loop.steps)
-    steps = max(loop.steps // case.ranks, 1)
-    return Account("step", int(wall), steps, rank, _exact(parts, int(wall)), tuple(notes), called)
+    return int(wall), _exact(parts, int(wall)), tuple(notes)
 
 
 def _exact(parts: list[Part], wall: int) -> tuple[Part, ...]:
@@ -92,7 +115,7 @@ def _part(key: str, draft: Draft, wall: float, places: Places) -> Part:
     if draft.rows:
         rows, values = np.concatenate(draft.rows), np.concatenate(draft.values)
         found = (
-            places.of(rows, values, functions=key in ("python", "data"))
+            places.of(rows, values, functions=key in ("python", "imports", "data"))
             if key != "rare"
             else places.calls(rows, values)
         )
@@ -103,18 +126,18 @@ def _part(key: str, draft: Draft, wall: float, places: Places) -> Part:
 
 def _operators(ledger: Ledger) -> None:
     """Operators by class: the time in which the thread ran, dispatch apart from work."""
-    case, loop, tree = ledger.case, ledger.loop, ledger.tree
+    case, tree = ledger.case, ledger.tree
     operator = tree.kinds == int(FrameKind.OPERATOR)
     region = tree.kinds == int(FrameKind.REGION)
-    loading = case.in_phase("data loading")
+    loading = case.in_phase("data loading") | case.in_phase("compile")
     classes = classes_of_nodes(tree)
-    time = loop.time.astype(np.float64)
+    time = ledger.time.astype(np.float64)
     waited = np.minimum(
-        np.maximum(tree.exclusive("sync_time").sum, 0) + np.maximum(tree.exclusive("wait_time").sum, 0), loop.time
+        np.maximum(tree.exclusive("sync_time").sum, 0) + np.maximum(tree.exclusive("wait_time").sum, 0), ledger.time
     )
     time = np.maximum(time - waited, 0)
     own = ledger.mine & (operator | region) & ~loading
-    pool = case._in_pool & own
+    pool = case.in_pool & own
     own &= ~pool
     ledger.book("pool", pool, time)
     ran = ledger.contention.operators_ran
@@ -132,7 +155,7 @@ def _operators(ledger: Ledger) -> None:
             ledger.book("calling", here, called * ran)
     ledger.book("autograd", own & engine, time * ran)
     launching = ledger.mine & (tree.kinds == int(FrameKind.API)) & ~loading
-    blocking = _blocking_copies(case, launching)
+    blocking = _blocking_copies(ledger, launching)
     ledger.book("calling", launching, np.maximum(time - blocking, 0) * ran)
     rest = own & (classes < 0) & ~engine & ~communicates
     ledger.book("moves", rest & operator, (time - called) * ran)
@@ -156,24 +179,24 @@ def _named_by_engine(case: Case) -> Mask:
 
 def _phases(ledger: Ledger) -> None:
     """What phases hold themselves, and data loading with all that it calls."""
-    case, loop, tree = ledger.case, ledger.loop, ledger.tree
+    case, tree = ledger.case, ledger.tree
     phase = tree.kinds == int(FrameKind.PHASE)
     loading = case.in_phase("data loading") & ledger.mine
-    time = loop.time.astype(np.float64)
-    samples = np.where(loading, case.samples, 0).astype(np.float64) if case.sampled_ns else None
+    time = ledger.time.astype(np.float64)
+    samples = np.where(loading, ledger.samples, 0).astype(np.float64)
     of_loading = float(time[loading].sum())
     # what the process itself does for its batches stands in line for a core as everything else; the rest is a wait
     known, ratio = ledger.contention.queue
     ran = of_loading * ledger.contention.loading_ran
     in_line = min(of_loading - ran, ran * ratio) if ledger.contention.loading_ran < 1 else 0.0
-    ledger.queued_loading, ledger.loading_ran = in_line / loop.steps, ran / loop.steps
+    ledger.queued_loading, ledger.loading_ran = in_line / ledger.steps, ran / ledger.steps
     ledger.fill("core", ledger.queued_loading, known)
     whole = of_loading - in_line
-    sampled = float(samples.sum()) if samples is not None else 0.0
-    if samples is not None and sampled > 0:
+    sampled = float(samples.sum())
+    if sampled > 0:
         # samples say on which lines a process that makes its own batches works
         ledger.book("data", loading, samples * min(1.0, whole / sampled))
-        ledger.fill("data", max(whole - sampled, 0.0) / loop.steps, "measured")
+        ledger.fill("data", max(whole - sampled, 0.0) / ledger.steps, "measured")
     elif of_loading > 0:
         ledger.book("data", loading, time * (whole / of_loading))
     own = ledger.mine & phase & ~case.in_phase("data loading")
@@ -182,22 +205,22 @@ def _phases(ledger: Ledger) -> None:
         ("optimizer", "optimizer"),
         ("zero_grad", "optimizer"),
         ("backward", "autograd"),
-        ("compile", "compile"),
     ):
         ledger.book(key, own & case.named(FrameKind.PHASE, name), time * of_python)
     called = case.tree.exclusive("call_time").sum.astype(np.float64)
-    ledger.book("collection", case.pauses & ledger.mine, called * of_python)
-    ledger.book("saving", case.saving & ledger.mine, called)
+    # of smaller collections no line is known
+    ledger.book("collection", ledger.phase("garbage collection") & (case.user_line >= 0), called * of_python)
+    ledger.book("saving", ledger.phase("saving"), called)
 
 
 def _waits(ledger: Ledger) -> None:
     """Waits that were measured one by one."""
     case, tree = ledger.case, ledger.tree
-    time = ledger.loop.time
+    time = ledger.time
     outside = ledger.mine & ~case.in_phase("data loading")
     sync = np.minimum(np.maximum(tree.exclusive("sync_time").sum, 0), np.where(time > 0, time, np.iinfo(np.int64).max))
     ledger.book("device", outside, np.where(outside, sync, 0).astype(np.float64))
-    copies = _blocking_copies(case, outside)
+    copies = _blocking_copies(ledger, outside)
     ledger.book("device", copies > 0, copies)
     classes = classes_of_nodes(tree)
     waited = np.where(outside, np.maximum(tree.exclusive("wait_time").sum, 0), 0).astype(np.float64)
@@ -211,16 +234,16 @@ _LINK_BYTES_NS = 8.0
 _CALL_NS = 20_000.0
 
 
-def _blocking_copies(case: Case, where: Mask) -> NDArray[np.float64]:
+def _blocking_copies(ledger: Ledger, where: Mask) -> NDArray[np.float64]:
     """Per node the time of calls that copy between host and device, less what their bytes take on the link: a call of
     147 ms for a copy of 2 µs waits for what was launched before."""
-    tree = case.tree
-    api = case.matching(FrameKind.API, "(?i)^(cuda|hip)memcpy") & where
+    tree = ledger.tree
+    api = ledger.case.matching(FrameKind.API, "(?i)^(cuda|hip)memcpy") & where
     if not api.any():
         return np.zeros(len(tree), np.float64)
     moved = subtree_sums(tree.shape, tree.exclusive("copy_bytes").sum).astype(np.float64)
     calls = np.maximum(tree.exclusive("call_time").count, tree.exclusive("time").count)
-    rest = case.known_loop.time - moved / _LINK_BYTES_NS - _CALL_NS * calls if case.known_loop else np.zeros(len(tree))
+    rest = ledger.time - moved / _LINK_BYTES_NS - _CALL_NS * calls
     rest = rest - np.maximum(tree.exclusive("sync_time").sum, 0)
     waits: NDArray[np.float64] = np.where(api & (rest > 0), rest, 0.0).astype(np.float64)
     return waits

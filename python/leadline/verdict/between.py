@@ -15,7 +15,7 @@ from leadline.analysis.functions import METRIC
 from leadline.analysis.waiting import METRIC as WAIT
 from leadline.analysis.waiting import STATES, states_of
 from leadline.schema import FrameKind
-from leadline.verdict.ledger import WAITS, Ledger
+from leadline.verdict.ledger import WAITS, Counts, Ledger
 
 _OF_STATE = {
     "gil": "lock",
@@ -37,29 +37,26 @@ _ENGINE = r"/torch/(?:_tensor|autograd/(?:__init__|graph|function))\.py$"
 """Whose Python is the backward pass."""
 _CALLING_NS = 30_000.0
 """On a core: what calling an operator from Python takes at most, where nothing was sampled."""
-_SAME = 0.02
-"""Of the step: the counts are of the step that the account is of."""
 
 
 def fill_between(ledger: Ledger, wall: float) -> None:
     """Book what is left of the step after operators, phases and measured waits."""
-    main = ledger.loop.of.main
-    told = main.running_ns >= 0 and main.core_wait_ns >= 0 and main.mean_ns > 0
-    if told and abs(main.mean_ns - wall) <= _SAME * wall:
-        _by_counts(ledger, wall, main.running_ns * wall / main.mean_ns, main.core_wait_ns * wall / main.mean_ns)
+    counts = ledger.span.counts
+    if counts is not None:
+        _by_counts(ledger, wall, counts)
     else:
         _python(ledger, 1.0)
-        if ledger.booked <= wall or not ledger.loop.measured_by:
+        if ledger.booked <= wall or not ledger.span.clocked:
             _off_core(ledger, wall)
 
 
-def _by_counts(ledger: Ledger, wall: float, running: float, in_line: float) -> None:
-    """`running`, `in_line`: ns of a step by the kernel's counts. Parts that were measured stay as they are, as far as
-    the counts leave them room."""
+def _by_counts(ledger: Ledger, wall: float, counts: Counts) -> None:
+    """Parts that were measured stay as they are, as far as the counts leave them room."""
     drafts = ledger.drafts
-    drafts.pop("core", None)  # an estimate, where this is a count
-    in_line = min(in_line, wall)
-    running = min(running, wall - in_line)
+    if counts.core_wait_ns >= 0:
+        drafts.pop("core", None)  # an estimate, where this is a count
+    in_line = min(max(counts.core_wait_ns, 0.0), wall)
+    running = min(counts.running_ns, wall - in_line)
     blocked = wall - in_line - running
     data = drafts["data"].ns if "data" in drafts else 0.0
     loading = min(ledger.loading_ran, data)
@@ -72,31 +69,32 @@ def _by_counts(ledger: Ledger, wall: float, running: float, in_line: float) -> N
         ledger.shrink(max(measured + left, 0.0) / measured, on_core)
     _fill_core(ledger, max(left, 0.0))
     ledger.fill("core", in_line, "measured")
-    if "core" in drafts:
+    if "core" in drafts and in_line > 0:
         waits, states = _looks(ledger)
         here = np.flatnonzero((states == STATES.index("core")) & (waits > 0))
         if len(here):  # only the places
             drafts["core"].rows.append(here)
             drafts["core"].values.append(waits[here] * (in_line / float(waits[here].sum())))
-    _fill_blocked(ledger, max(blocked - waited, 0.0))
+    _fill_blocked(ledger, max(blocked - waited, 0.0), in_line_known=counts.core_wait_ns >= 0)
 
 
 def _fill_core(ledger: Ledger, left: float) -> None:
     """`left`: ns of a step that the thread ran outside of what was measured; samples say in what."""
     seen = _sampled_outside(ledger)
-    samples = float(seen.sum()) / ledger.loop.steps
+    samples = float(seen.sum()) / ledger.steps
     if samples > 0:
         _python(ledger, left / samples)
     elif left > 0:
-        called = ledger.case.calls[ledger.case.called & ledger.mine].sum() / ledger.loop.steps
-        ledger.fill("calling", min(left, _CALLING_NS * float(called)), "estimated")
+        ledger.fill("calling", min(left, _CALLING_NS * ledger.called), "estimated")
 
 
-def _fill_blocked(ledger: Ledger, left: float) -> None:
-    """`left`: ns of a step that the thread neither ran nor stood in line, and that no measured wait explains."""
+def _fill_blocked(ledger: Ledger, left: float, *, in_line_known: bool) -> None:
+    """`left`: ns of a step that the thread neither ran nor (where that is known) stood in line, and that no measured
+    wait explains."""
     waits, states = _looks(ledger)
-    waits = np.where(states == STATES.index("core"), 0, waits)
-    seen = float(waits.sum()) / ledger.loop.steps
+    if in_line_known:
+        waits = np.where(states == STATES.index("core"), 0, waits)
+    seen = float(waits.sum()) / ledger.steps
     if left > 0 and seen > 0:
         _book_waits(ledger, waits * (left / seen), states)
     else:
@@ -129,10 +127,8 @@ def between_operators(case: Case, mine: Mask) -> Mask:
 
 
 def _sampled_outside(ledger: Ledger) -> NDArray[np.float64]:
-    if not ledger.case.sampled_ns:
-        return np.zeros(len(ledger.tree), np.float64)
     where = between_operators(ledger.case, ledger.mine | ledger.rare)
-    return np.where(where, ledger.case.samples, 0).astype(np.float64)
+    return np.where(where, ledger.samples, 0).astype(np.float64)
 
 
 def summed_at(line: Rows, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -156,13 +152,15 @@ def _python(ledger: Ledger, factor: float) -> None:
     named = np.zeros(len(tree), np.bool_)
     for one in functions:
         named[one.rows] = True
-    engine = outside & ~named & case.in_files(_ENGINE)
-    for key, where in (("python", named), ("autograd", engine), ("calling", ~named & ~engine)):
+    importing = outside & case.importing
+    engine = outside & ~named & ~importing & case.in_files(_ENGINE)
+    rest = ~named & ~engine & ~importing
+    for key, where in (("python", named), ("imports", importing), ("autograd", engine), ("calling", rest)):
         here = outside & where
         ledger.book(key, here, samples, "sampled")
         number = int(tree.exclusive(METRIC).count[here].sum())
         if number and (draft := ledger.drafts.get(key)) is not None:
-            draft.sure_ns = 2 * float(samples[here].sum()) / ledger.loop.steps / number**0.5
+            draft.sure_ns = 2 * float(samples[here].sum()) / ledger.steps / number**0.5
 
 
 def _held_by_phases(case: Case) -> Mask:
@@ -180,10 +178,9 @@ def _off_core(ledger: Ledger, wall: float) -> None:
     left = wall - ledger.booked
     if left <= 0:
         return
-    case, loop = ledger.case, ledger.loop
     waits, states = _looks(ledger)
     if waits.any():
-        scale = min(1.0, left / (float(waits.sum()) / loop.steps))
+        scale = min(1.0, left / (float(waits.sum()) / ledger.steps))
         _book_waits(ledger, waits * scale, states)
         left = wall - ledger.booked
     if left <= 0:
@@ -193,7 +190,7 @@ def _off_core(ledger: Ledger, wall: float) -> None:
     seen = ledger.drafts["core"].ns - ledger.queued_loading if "core" in ledger.drafts else 0.0
     ledger.fill("core", min(left, max(on_core * ratio - seen, 0.0)), known)
     left = wall - ledger.booked
-    if left > 0 and not case.sampled_ns and loop.measured_by:
+    if left > 0 and not ledger.samples.any() and ledger.span.clocked:
         # without samples: Python as far as the thread ran, which the whole run's CPU time says
         ran = ledger.contention.ran
         python = min(left, max(ran * wall - on_core, 0.0)) if ran is not None else 0.0

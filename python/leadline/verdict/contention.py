@@ -80,6 +80,15 @@ def observed(profile: Profile) -> list[dict[str, Any]]:
     return [one for one in told if isinstance(one, dict)] if isinstance(told, list) else []
 
 
+def queued_share(profile: Profile, thread: Thread) -> float:
+    """The same over the whole run; -1 where nobody looked."""
+    for record in observed(profile):
+        ran, waited = (_numbers(record, name) for name in ("ran_ns", "queued_ns"))
+        if record.get("tid") == thread.tid and ran and len(ran) == len(waited) and ran[-1] > 0:
+            return max(waited[-1], 0) / ran[-1]
+    return -1.0
+
+
 def _numbers(record: dict[str, Any], name: str) -> list[int]:
     found = record.get(name)
     return [int(one) for one in found if isinstance(one, int | float)] if isinstance(found, list) else []

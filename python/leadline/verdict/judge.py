@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from leadline.analysis.case import CannotTell, Case
+from leadline.analysis.case import Case
 from leadline.analysis.findings import Finding, Findings
 from leadline.analysis.functions import METRIC
 from leadline.analysis.rules.communication import late_rank
@@ -18,14 +18,13 @@ from leadline.profiles import Profile
 from leadline.profiles.tried import of_rule
 from leadline.schema import FrameKind
 from leadline.units import duration, percent
-from leadline.verdict.account import account
+from leadline.verdict.account import account, account_of_run
 from leadline.verdict.attained import attained
 from leadline.verdict.device import with_devices
 from leadline.verdict.fixes import cap, fixes, place_of, telling
 from leadline.verdict.model import CLASSES, Account, Part, Place, Verdict
 from leadline.verdict.received import incomplete
 from leadline.verdict.resource import FEWEST_STEPS, Resource, critical, unsure
-from leadline.verdict.run import account_of_run
 from leadline.verdict.trust import trust
 from leadline.verdict.words import SHORT, lines_of, named
 
@@ -54,7 +53,7 @@ _SYMPTOMS = frozenset(("cpu_latency",))
 def judge(profile: Profile, found: Findings | None = None) -> Verdict:
     """The verdict of a profile; `found`: its findings, where they are known already."""
     case = Case(profile)
-    made = _of_step(case) or account_of_run(case)
+    made = account(case) or account_of_run(case)
     if made is None:
         return _nothing(profile)
     made = with_devices(case, made)
@@ -96,14 +95,6 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
         made,
         ask,
     )
-
-
-def _of_step(case: Case) -> Account | None:
-    """None where nothing repeats, or too rarely to tell a habit from an accident."""
-    try:
-        return account(case)
-    except CannotTell:
-        return None
 
 
 def quietly(profile: Profile, found: Findings | None = None) -> Verdict | None:
@@ -190,11 +181,10 @@ def _sentence(made: Account, resource: Resource, ask: str) -> tuple[str, Place |
         return f"{CLASSES['cannot_tell']}: {unexplained}" + (f"; run {ask}" if ask else ""), _first(part)
     words = _class_words(made, resource, part)
     if resource.contended:
-        own = made.wall_ns - made.ns("core")
-        of_own = percent(part.ns / max(own, 1))
+        rest = duration(made.wall_ns - made.ns("core"))
         words = (
-            f"waits for a core, {percent(resource.contended)} of the {made.of} (others had it); "
-            f"of its own {duration(own)}: {words} ({of_own} of that)"
+            f"{CLASSES['core']}, {percent(resource.contended)} of the {made.of} (other threads or programs had them "
+            f"all); in the other {rest}: {words}"
         )
     return words, _first(part)
 

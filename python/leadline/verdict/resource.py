@@ -42,7 +42,7 @@ _KIND_OF_PART = {
 @dataclass(frozen=True)
 class Resource:
     """`kind`: a key of CLASSES; `part`: of the account that shows it; `second`: another of nearly its size, or None.
-    `contended`: share of the step in which the thread stood in line for a core, where that is large."""
+    `contended`: share of the step in which the thread stood in line for a core, where that is its largest part."""
 
     kind: str
     part: Part | None
@@ -62,6 +62,8 @@ def critical(account: Account) -> Resource:
         return Resource("core" if contended else "cannot_tell", None, None, contended)
     own.sort(key=lambda one: one.sure_ns - one.ns)  # by what it is at least: a few samples name no class
     first, second = own[0], own[1] if len(own) > 1 else None
+    if first.ns >= account.ns("core"):
+        contended = 0.0  # it is among the facts
     base = max(account.wall_ns - account.ns("core"), 1)
     unexplained = account.ns("unexplained") / base
     if unexplained > _UNEXPLAINED and first.ns < account.ns("unexplained"):
