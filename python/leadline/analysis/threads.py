@@ -1,4 +1,4 @@
-"""Which thread of a process is its main one."""
+"""Which thread of a process is its main one, and how many its operators use."""
 
 from __future__ import annotations
 
@@ -26,6 +26,17 @@ def running_share(profile: Profile, node: int) -> float:
         if thread.node.row == node and 0 < thread.cpu_ns < thread.wall_ns:
             return thread.cpu_ns / thread.wall_ns
     return 1.0
+
+
+def of_operators(profile: Profile) -> tuple[int, int]:
+    """(threads that one operator of torch may use, cores that the process may use: its affinity, cut by its control
+    group's quota); 0 where that is not known."""
+    told = profile.meta.get("available", {}).get("torch", {})
+    habits = told.get("habits") if isinstance(told, dict) else None
+    found = habits.get("threads") if isinstance(habits, dict) else None
+    numbers = (found.get("threads"), found.get("cores")) if isinstance(found, dict) else (0, 0)
+    threads, cores = (one if isinstance(one, int) else 0 for one in numbers)
+    return threads, cores
 
 
 def _rank(thread: Thread, named: Mapping[int, int]) -> tuple[bool, int]:

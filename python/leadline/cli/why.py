@@ -127,11 +127,10 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _measure_machine(profile: Profile) -> None:
     """What products could attain here, once for each number of threads."""
-    from leadline.analysis.case import Case
+    from leadline.analysis.threads import of_operators
     from leadline.cli.peak import measure_threads
-    from leadline.verdict.attained import threads_of
 
-    measure_threads(threads_of(Case(profile)))
+    measure_threads(of_operators(profile)[0])
 
 
 def _options(arguments: argparse.Namespace) -> Callable[[], Options]:

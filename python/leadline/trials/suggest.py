@@ -10,6 +10,7 @@ from pathlib import Path
 
 from leadline.analysis.analyze import analyze
 from leadline.analysis.findings import Finding
+from leadline.analysis.threads import of_operators
 from leadline.profiles import Profile, open_profile
 from leadline.remedies.base import Remedy
 from leadline.remedies.registry import find, parse, shipped
@@ -33,9 +34,11 @@ class Suggestions:
         self._profile: Profile | None = None
         self._graph: Graph | None = None
         self._findings: tuple[Finding, ...] = ()
+        self._threads = 0
         if profile is not None:
             with contextlib.suppress(Exception):
                 self._profile = open_profile(str(profile))
+                self._threads, _ = of_operators(self._profile)
                 self._findings = analyze(self._profile).findings
             with contextlib.suppress(Exception):
                 self._graph = load(str(profile))
@@ -64,6 +67,8 @@ class Suggestions:
         return [(remedy, "") for remedy in chosen]
 
     def _is_suggested(self, remedy: Remedy) -> bool:
+        if remedy.name == "num_threads" and self._threads == int(remedy.chosen):
+            return False  # as many are used
         if any(one.rule in remedy.rules and one.rule != "not_explained" for one in self._findings):
             return True
         predicted = self._by_scenario(remedy)

@@ -14,6 +14,7 @@ from leadline.analysis.case import Case
 from leadline.analysis.columns import group_sums
 from leadline.analysis.devicerates import measured_rates, with_threads
 from leadline.analysis.flops import flop_columns
+from leadline.analysis.threads import of_operators
 from leadline.units import duration, percent
 from leadline.verdict.contention import contention
 from leadline.verdict.places import Places
@@ -44,21 +45,12 @@ class Attained:
         return f"products reach {percent(self.share)} of what this machine can do{left}{where}"
 
 
-def threads_of(case: Case) -> int:
-    """Threads that an operator might use; 0 where that is not known."""
-    told = case.profile.meta.get("available", {}).get("torch", {})
-    habits = told.get("habits") if isinstance(told, dict) else None
-    found = habits.get("threads") if isinstance(habits, dict) else None
-    number = found.get("threads") if isinstance(found, dict) else None
-    return number if isinstance(number, int) else 0
-
-
 def attained(case: Case) -> Attained | None:
     """Of products on the CPU; None where shapes or rates are missing, or contradict each other."""
     loop = case.known_loop
     if loop is None or case.has_device:
         return None
-    rates = measured_rates().get(with_threads(case.profile.meta.get("host") or {}, threads_of(case)), {})
+    rates = measured_rates().get(with_threads(case.profile.meta.get("host") or {}, of_operators(case.profile)[0]), {})
     columns = flop_columns(case.tree) if rates else None
     if columns is None or not columns.known:
         return None

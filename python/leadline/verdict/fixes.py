@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from leadline.analysis.findings import Finding, Findings, Line
+from leadline.verdict.crowd import Crowd
 from leadline.verdict.model import Account, Fix, Place
 from leadline.verdict.resource import Resource
 
@@ -25,8 +26,8 @@ _ON_THE_DEVICE = frozenset(
 CORES = "core"
 """The `rule` of the remedy for time in line for a core, which is no finding: it is no line's fault."""
 CORES_REMEDY = (
-    "The thread could run and others had the cores. Stop other programs, or start fewer threads and loader "
-    "workers than there are cores (torch.set_num_threads, DataLoader(num_workers=...))."
+    "The thread could run and others had the cores. Stop other programs, or use fewer threads and loader workers than "
+    "there are cores (torch.set_num_threads, DataLoader(num_workers=...)), or raise the container's CPU quota."
 )
 _CROWDED = 0.1
 """Of the step in line for a core: with less the machine is as busy as machines are."""
@@ -39,9 +40,9 @@ def telling(found: Findings, account: Account) -> list[Finding]:
     return sorted(special, key=lambda one: (-_expected(one, account) / of_ns, -one.weight, one.rule))
 
 
-def fixes(found: Sequence[Finding], account: Account, resource: Resource) -> tuple[Fix, ...]:
+def fixes(found: Sequence[Finding], account: Account, resource: Resource, others: Crowd) -> tuple[Fix, ...]:
     """Remedies of the findings whose gain is worth a change; those of one line once."""
-    cores = _cores(account)
+    cores = _cores(account, others)
     made = cores if resource.kind == CORES else []
     seen: set[tuple[str, int]] = set()
     left = account.wall_ns
@@ -61,13 +62,12 @@ def fixes(found: Sequence[Finding], account: Account, resource: Resource) -> tup
     return tuple(made if resource.kind == CORES else [*made, *cores])
 
 
-def _cores(account: Account) -> list[Fix]:
+def _cores(account: Account, others: Crowd) -> list[Fix]:
     """Time in line for a core goes with what else runs."""
     waits = next((one for one in account.lane("thread") if one.key == CORES), None)
     if waits is None or waits.share < _CROWDED:
         return []
-    do = "Give it cores of its own, or stop what else runs"
-    return [Fix(do, None, waits.ns, 0, waits.ns, waits.known, CORES)]
+    return [Fix(others.do, None, waits.ns, 0, waits.ns, waits.known, CORES)]
 
 
 def cap(one: Finding, account: Account) -> int:
@@ -108,7 +108,20 @@ def _how(one: Finding) -> str:
     return "estimated" if one.gain.expected_ns else "at most"
 
 
+_MOST_LETTERS = 200
+_REASON = re.compile(
+    r"^(?:An?|The|Its?|Each|Every|There|Th(?:is|ese)|Such|Few|Too|No|Data|What|Sorting|jax\.jit)\b.*?[:;] (?=[a-z])"
+)
+"""What comes first where a remedy gives its reason before it says what to do."""
+
+
 def _imperative(remedy: str) -> str:
-    """The first sentence that says what to do."""
-    first = re.split(r"(?<=[a-z)\]])[.;] ", remedy, maxsplit=1)[0].rstrip(".")
-    return first if len(first) <= 160 else first[:159].rsplit(" ", 1)[0] + " …"
+    """The first sentence, without a reason before what it says to do; of a long one whole clauses, as many as fit."""
+    first = re.split(r"(?<=[a-z)\]])[.] ", _REASON.sub("", remedy, count=1), maxsplit=1)[0].rstrip(".")
+    first = re.split(r"(?<=[a-z)\]]); ", first, maxsplit=1)[0]
+    if len(first) > _MOST_LETTERS:
+        first = re.sub(r" \([^()]* [^()]*\)", "", first)
+    if len(first) > _MOST_LETTERS:
+        ends = [one.start() for one in re.finditer(r"[,;:] ", first[:_MOST_LETTERS])]
+        first = re.sub(r",? (?:and|or)$", "", first[: ends[-1]] if ends else first)
+    return first[:1].upper() + first[1:]

@@ -20,6 +20,7 @@ from leadline.schema import FrameKind
 from leadline.units import duration, percent
 from leadline.verdict.account import account, account_of_run
 from leadline.verdict.attained import attained
+from leadline.verdict.crowd import crowd
 from leadline.verdict.device import with_devices
 from leadline.verdict.fixes import cap, fixes, place_of, telling
 from leadline.verdict.model import CLASSES, Account, Part, Place, Verdict
@@ -66,7 +67,8 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
     ask = _missing(case, made, resource, samples)
     ranked = [one for one in telling(found, made) if one.rule not in _SYMPTOMS or resource.kind == "launch"]
     said = [one for one in ranked if _explains(one, made) and one.rule not in _SYMPTOMS]
-    sentence, place = _sentence(made, resource, ask)
+    others = crowd(case)
+    sentence, place = _sentence(made, resource, ask, others.who)
     if resource.kind == "ranks":
         sentence, place, late = _of_ranks(case, found, made, sentence, place)
         if late:  # what is waited for is no communication to be overlapped
@@ -90,7 +92,7 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
         sentence,
         place,
         tuple([*incomplete(profile)[:1], *facts][:_MOST_FACTS]),
-        tuple(replace(one, tried=of_rule(profile.tried, one.rule)) for one in fixes(ranked, made, resource)),
+        tuple(replace(one, tried=of_rule(profile.tried, one.rule)) for one in fixes(ranked, made, resource, others)),
         trust(profile, made, samples),
         made,
         ask,
@@ -173,7 +175,7 @@ def _script(profile: Profile) -> str:
     return " ".join([words[0].removeprefix(base) if base != "/" else words[0], *words[1:]])
 
 
-def _sentence(made: Account, resource: Resource, ask: str) -> tuple[str, Place | None]:
+def _sentence(made: Account, resource: Resource, ask: str, who: str) -> tuple[str, Place | None]:
     part = resource.part
     if resource.kind == "cannot_tell" or part is None:
         known = f"; the largest known part is {SHORT.get(part.key, part.label)}, {percent(part.share)}" if part else ""
@@ -183,8 +185,7 @@ def _sentence(made: Account, resource: Resource, ask: str) -> tuple[str, Place |
     if resource.contended:
         rest = duration(made.wall_ns - made.ns("core"))
         words = (
-            f"{CLASSES['core']}, {percent(resource.contended)} of the {made.of} (other threads or programs had them "
-            f"all); in the other {rest}: {words}"
+            f"{CLASSES['core']}, {percent(resource.contended)} of the {made.of} ({who}); in the other {rest}: {words}"
         )
     return words, _first(part)
 

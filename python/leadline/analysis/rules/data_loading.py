@@ -149,8 +149,8 @@ class DataLoading(Rule):
 
 
 _KEEP = (
-    "Keep them from one pass over the data to the next: DataLoader(persistent_workers=True); they then do not see what "
-    "the program changes in its data set meanwhile."
+    "Keep the workers from one pass over the data to the next: DataLoader(persistent_workers=True); they then do not "
+    "see what the program changes in its data set meanwhile."
 )
 _OF_TF = "^IteratorGetNext"
 """What TensorFlow asks a tf.data pipeline by."""
@@ -251,13 +251,13 @@ def _fractions(workers: int, cpus: int) -> tuple[float, float, float]:
 def _remedy(workers: int, cpus: int) -> str:
     if not workers:
         most = max(1, min(8, cpus - 1)) if cpus else 4
-        return (
-            "Make each sample cheaper (work that is the same every time belongs before the loop, tensors are made from "
-            f"one array rather than lists), and let DataLoader(num_workers={most}, persistent_workers=True) prepare "
-            "the next batch while this one is trained on."
-        )
+        cheaper = "work that is the same every time belongs before the loop, tensors are made from one array, not lists"
+        ahead = f"DataLoader(num_workers={most}, persistent_workers=True)"
+        if cpus and cpus <= 2:  # a worker takes the core that training needs
+            return f"Make each sample cheaper: {cheaper}. Let {ahead} prepare the next batch meanwhile."
+        return f"Let {ahead} prepare the next batch while this one is trained on. Make each sample cheaper: {cheaper}."
     if cpus and workers > cpus:
-        return f"There are more workers than CPUs: num_workers={max(1, cpus - 1)} saves their standing in line."
+        return f"Use num_workers={max(1, cpus - 1)}: there are more workers than CPUs, and they stand in line."
     return (
         "Make each sample cheaper, raise prefetch_factor, or store the data as the loader needs it (decoded, in few "
         "large files); more workers help only while there are idle CPUs."

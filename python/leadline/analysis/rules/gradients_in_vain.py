@@ -93,8 +93,9 @@ def mostly_zero(case: Case, rule: str, learn_more: str, values: Values) -> list[
                 (row,),
                 case.lines([int(owner[row])]),
                 (f"a gradient of {size(whole)} for {size(used)} that a step looks up",),
-                "nn.Embedding(..., sparse=True) makes and applies the rows in use only; torch.optim.SGD, Adagrad and "
-                "SparseAdam take such gradients. Weights that an output layer shares have a dense one anyway.",
+                "Use nn.Embedding(..., sparse=True), which makes and applies the rows in use only; torch.optim.SGD, "
+                "Adagrad and SparseAdam take such gradients. Weights that an output layer shares have a dense one "
+                "anyway.",
                 learn_more,
                 share,
             )

@@ -26,8 +26,8 @@ _ADVICE = (
 _SMALL_NS = 30_000
 """An operator that takes no longer is mostly called, not computed."""
 _CALLED = (
-    "These are many short calls: what they take is calling, not computing. Give each more to do (a larger batch, "
-    "several sequences at a time), or let {compiler} make fewer of them."
+    "Give each call more to do (a larger batch, several sequences at a time), or let {compiler} make fewer of them: "
+    "these are many short calls, and what they take is calling, not computing."
 )
 _COMPILED = (
     "It is compiled already, and each run of it is short: give a run more to do (a larger batch, several steps in one "

@@ -63,7 +63,7 @@ class KernelFusion(Rule):
                         "products with a softmax between them write the weights of all pairs of tokens to memory",
                         *_most_allocated(case, group.rows, sizes.max),
                     ),
-                    "F.scaled_dot_product_attention computes the same without writing the weights: "
+                    "Use F.scaled_dot_product_attention, which computes the same without writing the weights: "
                     "nn.MultiheadAttention takes it where it is called with need_weights=False, transformers with "
                     "attn_implementation='sdpa'.",
                     self.learn_more,

@@ -245,8 +245,8 @@ class MatmulShape(Rule):
                 tuple(rows[:20]),
                 case.lines(rows),
                 (f"inputs {shapes[rows[0]]}", f"{len(rows)} call paths"),
-                "Such a product waits for its weights to be read, so more rows cost next to nothing: a larger batch, "
-                "several requests at a time, or weights of fewer bits.",
+                "Give it more rows, which cost next to nothing since the product waits for its weights to be read: a "
+                "larger batch, or several requests at a time. Weights of fewer bits are read faster.",
                 self.learn_more,
                 share / 2,
             )

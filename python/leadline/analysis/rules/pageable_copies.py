@@ -37,7 +37,7 @@ class PageableCopies(Rule):
                     tuple(np.sort(group.rows)[:20].tolist()),
                     case.lines([group.row]),
                     (f"{size(case.per_step(moved))} in {duration(case.per_step(group.value))} a step",),
-                    "DataLoader(pin_memory=True) and tensor.to(device, non_blocking=True).",
+                    "Use DataLoader(pin_memory=True) and tensor.to(device, non_blocking=True).",
                     self.learn_more,
                     share,
                 )

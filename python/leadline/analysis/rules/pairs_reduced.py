@@ -64,8 +64,8 @@ def pairs_reduced(case: Case, rule: str, learn_more: str, least: float) -> list[
                     f"{listed(kinds)} on what was broadcast; the largest other tensor is {size(others)}",
                     f"{size(case.per_step(made))} are allocated here a step",
                 ),
-                "Distances of all pairs are torch.cdist, sums of products are matrix products (matmul, torch.einsum): "
-                "neither writes the pairs to memory.",
+                "Use torch.cdist for distances of all pairs, and matrix products (matmul, torch.einsum) for sums of "
+                "products: neither writes the pairs to memory.",
                 learn_more,
                 share,
             )

@@ -165,8 +165,8 @@ def _frozen(case: Case, rule: str, learn_more: str) -> Finding | None:
             tuple(group.rows[:20].tolist()),
             case.lines([max(int(tree.parent[group.row]), 0)]),
             ("autograd records nothing in it, and no operator in it draws random numbers",),
-            "Where its weights stay as they are and inputs come again (another epoch, the same texts), compute its "
-            "results once before training and keep them.",
+            "Compute its results once before training and keep them, where its weights stay as they are and inputs "
+            "come again (another epoch, the same texts).",
             learn_more,
             share / 2,
         )

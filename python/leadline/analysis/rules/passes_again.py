@@ -112,7 +112,7 @@ def _checkpoints(case: Case, rule: str, learn_more: str, least: float) -> Findin
         tuple(rows[:20].tolist()),
         case.lines(rows.tolist()),
         (f"{duration(case.per_step(ns))} a step{held}",),
-        "It trades time for memory: where a step would fit without it, leave it out, or out of every second block.",
+        "Leave it out, or out of every second block, where a step fits without it: it trades time for memory.",
         learn_more,
         share,
     )

@@ -28,14 +28,14 @@ _BASIS = "the calls of all turns but one, with the Python around them, at most a
 
 _GOES_THROUGH = frozenset(("sum", "max", "min", "any", "all", "sorted", "list", "tuple", "map", "reduce", "set"))
 """Functions of Python's that ask a tensor for its elements one by one."""
-_AT_ONCE = "No iteration needs the result of another one: stack the elements and call the operators once for all."
+_AT_ONCE = "Stack the elements and call the operators once for all: no iteration needs the result of another one."
 _OPERATOR = (
-    "It asks the tensor for one element after the other: call the operator for it (tensor.sum(), torch.stack, ...)."
+    "Call the operator for it (tensor.sum(), torch.stack, ...): this asks the tensor for one element after the other."
 )
 _IN_TURN = (
-    "Each iteration needs the result of the last one. Move what does not depend on it (products with the inputs, "
-    "outputs made of each state) out of the loop and do it for all iterations at once. nn.RNN, nn.GRU and nn.LSTM "
-    "process a whole sequence in one call; torch.compile reduces the calls of an iteration."
+    "Move what does not depend on the iteration before (products with the inputs, outputs made of each state) out of "
+    "the loop and do it for all iterations at once. nn.RNN, nn.GRU and nn.LSTM process a whole sequence in one call; "
+    "torch.compile reduces the calls of an iteration, which needs the result of the last one."
 )
 
 

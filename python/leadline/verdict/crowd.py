@@ -1,0 +1,58 @@
+"""Who has the cores that a thread stands in line for: threads of its own operators, workers, a quota, or others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from leadline.analysis.case import Case
+from leadline.analysis.rules.processes import cpus, workers
+from leadline.analysis.threads import of_operators
+from leadline.units import duration
+from leadline.verdict.contention import observed
+
+_HELD_BACK = 0.05
+"""Of the run: a quota that holds a process back for less is met now and then."""
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """`who` completes "waits for a core (...)"; `do`: what to change."""
+
+    who: str = "other threads or programs had them all"
+    do: str = "Give it cores of its own, or stop what else runs"
+
+
+def crowd(case: Case) -> Crowd:
+    """By the facts of the file, the surest first."""
+    threads, usable = of_operators(case.profile)
+    cores = usable or cpus(case)
+    held_ns, wall_ns = _held_back(case)
+    if wall_ns > 0 and held_ns >= _HELD_BACK * wall_ns:
+        limit = f"torch.set_num_threads({cores})" if threads > cores > 0 else "fewer threads and workers"
+        return Crowd(
+            f"the quota of its control group held the program back for {duration(held_ns)} of {duration(wall_ns)}",
+            f"Raise the container's CPU quota (cpu.max, `docker run --cpus`), or use {limit}",
+        )
+    if threads > cores > 0:
+        several = f"{cores} core{'s' if cores > 1 else ''}"
+        return Crowd(
+            f"each operator runs on {threads} threads, and the program may use {several}",
+            f"Use as many threads as there are cores: torch.set_num_threads({cores}) or OMP_NUM_THREADS={cores}",
+        )
+    number = workers(case)
+    if number >= cores > 0:
+        fewer = max(1, cores - 1)
+        return Crowd(
+            f"{number} child process{'es' if number > 1 else ''} beside it on {cores} core{'s' if cores > 1 else ''}",
+            f"Start fewer processes than there are cores (DataLoader(num_workers={fewer}))"
+            if number > fewer
+            else "Leave a core to training: use fewer threads in the workers, or make what they do cheaper",
+        )
+    return Crowd()
+
+
+def _held_back(case: Case) -> tuple[int, int]:
+    """(ns, of ns): how long the quota held the program back, of the run. Every core's wait counts."""
+    longest = max((one.wall_ns for one in case.profile.threads), default=0)
+    found = (one.get("throttled_ns") for one in observed(case.profile))
+    return max((int(one) for one in found if isinstance(one, int | float)), default=0), longest

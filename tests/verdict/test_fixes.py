@@ -1,0 +1,76 @@
+"""A fix says what to do in whole clauses: never a reason alone, never cut inside of one."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from leadline.analysis import rules
+from leadline.verdict.fixes import _imperative
+
+_NO_VERBS = frozenset(
+    [
+        "a",
+        "an",
+        "the",
+        "it",
+        "its",
+        "each",
+        "every",
+        "there",
+        "this",
+        "these",
+        "such",
+        "few",
+        "too",
+        "no",
+        "data",
+        "what",
+        "where",
+        "which",
+        "by",
+    ]
+)
+
+
+def remedies() -> list[str]:
+    """Every text of two words and more that begins with a capital and ends with a full stop in the rules' sources."""
+    found = []
+    for file in sorted(Path(rules.__file__).parent.glob("*.py")):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            text = node.value if isinstance(node, ast.Constant) else ""
+            if (
+                isinstance(text, str)
+                and id(node) not in docs
+                and text[:1].isupper()
+                and text.endswith(".")
+                and " " in text
+            ):
+                found.append(text)
+    return found
+
+
+def test_every_fix_begins_with_what_to_do() -> None:
+    texts = remedies()
+    assert len(texts) > 60
+    made = [(text, _imperative(text)) for text in texts]
+    assert [text for text, fix in made if fix.split()[0].lower() in _NO_VERBS] == []
+    assert [fix for _, fix in made if fix.endswith(("…", ",", " and", " or")) or fix.count("(") != fix.count(")")] == []
+
+
+@pytest.mark.parametrize(
+    ("remedy", "fix"),
+    [
+        ("Use a set; it is faster.", "Use a set"),
+        ("A Python number is given once: give the same each time.", "Give the same each time"),
+        ("Each turn needs the last one; do several in one turn, and log less.", "Do several in one turn, and log less"),
+        ("Keep it (" + "long reason " * 30 + ") there. Then rest.", "Keep it there"),
+        ("Do " + "this and that, " * 30 + "then rest.", "Do " + "this and that, " * 12 + "this and that"),
+    ],
+)
+def test_a_fix_is_whole_clauses(remedy: str, fix: str) -> None:
+    assert _imperative(remedy) == fix
