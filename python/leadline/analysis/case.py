@@ -373,22 +373,6 @@ class Case(OfSource):
         """Of the loop's operators those that Python calls."""
         return self.called_by_python & (self.calls > 0)
 
-    @cached_property
-    def called_by_python(self) -> Mask:
-        """Operators that Python calls where its time is not measured otherwise: not from autograd's engine or inside
-        of a compiled program, nor inside a phase or region, whose own time holds the Python in it."""
-        timed = (self.tree.kinds == int(FrameKind.PHASE)) | (self.tree.kinds == int(FrameKind.REGION))
-        timed &= self.tree.exclusive("time").count > 0
-        outer: Mask = self.analysis.scopes.outer == np.arange(len(self.tree))
-        return outer & ~self.below(timed) & ~self.in_phase("backward") & ~self.in_pool
-
-    @cached_property
-    def in_pool(self) -> Mask:
-        """Operations that XLA runs on threads of its own: no Python calls them."""
-        frames = self.tree.frame_rows(FrameKind.PHASE, "on another thread")
-        ours = [row for row in np.flatnonzero(frames).tolist() if '"XLA"' in self.tree.text("detail", row)]
-        return self.below(np.isin(self.tree.frame_of, ours))
-
     def python_ns(self, wanted: Mask) -> float:
         """The part of `between_ns` that goes to calling these operators, were each call to cost the same."""
         called = np.where(self.called, self.calls, 0)

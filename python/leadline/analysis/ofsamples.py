@@ -28,6 +28,9 @@ class OfSamples(Gains):
     def in_phase(self, name: str) -> Mask: ...
 
     @abstractmethod
+    def below(self, wanted: Mask) -> Mask: ...
+
+    @abstractmethod
     def compiled_again(self, loop: Loop) -> Rows: ...
 
     @cached_property
@@ -78,3 +81,19 @@ class OfSamples(Gains):
             self.tree.kinds == int(FrameKind.OPERATOR)
         )
         return sampled_functions(self.tree, self.analysis.scopes, where & ~self.importing, operators, most)
+
+    @cached_property
+    def called_by_python(self) -> Mask:
+        """Operators that Python calls where its time is not measured otherwise: not from autograd's engine or inside
+        of a compiled program, nor inside a phase or region, whose own time holds the Python in it."""
+        timed = (self.tree.kinds == int(FrameKind.PHASE)) | (self.tree.kinds == int(FrameKind.REGION))
+        timed &= self.tree.exclusive("time").count > 0
+        outer: Mask = self.analysis.scopes.outer == np.arange(len(self.tree))
+        return outer & ~self.below(timed) & ~self.in_phase("backward") & ~self.in_pool
+
+    @cached_property
+    def in_pool(self) -> Mask:
+        """Operations that XLA runs on threads of its own: no Python calls them."""
+        frames = self.tree.frame_rows(FrameKind.PHASE, "on another thread")
+        ours = [row for row in np.flatnonzero(frames).tolist() if '"XLA"' in self.tree.text("detail", row)]
+        return self.below(np.isin(self.tree.frame_of, ours))
