@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from leadline.analysis.analyze import analyze
+from leadline.analysis.case import Case
 from leadline.profiles.build import build
 from leadline.report.training.of_trace import summarize_profile
 from leadline.steps import NoSteps, Steps
@@ -144,6 +145,28 @@ process serve.py | pid=5
     found = steps_of(profile)
     assert isinstance(found, Steps)
     assert (found.number, found.rests_on) == (40, MODULE_CALLS)
+
+
+def test_a_call_with_another_shape_is_a_step_as_all_others() -> None:
+    """Inference over texts of many lengths: each shape has a node of its own, three calls each."""
+    shapes = "".join(
+        f"\n          operator aten::linear | time={3 * MS}/3 call_time={3 * MS}/3 "
+        f'detail={{"shapes":[[1,{length}],[8,{length}]],"types":["float","float"]}}'
+        for length in range(60)
+    )
+    profile = build(
+        f"""
+process serve.py | pid=5
+  thread main | tid=5
+    python main @ serve.py:5
+      phase forward
+        module net [Net]{shapes}"""
+    )
+    found = steps_of(profile)
+    assert isinstance(found, Steps)
+    assert (found.number, found.rests_on) == (180, MODULE_CALLS)
+    loop = Case(profile).loop
+    assert loop.work_ns == pytest.approx(MS, rel=0.05)
 
 
 def test_marks_of_the_program_are_steps_whatever_its_optimizers_do() -> None:

@@ -74,7 +74,9 @@ class Case(OfSource):
         found = find_loop(self.profile, self.analysis.scopes)
         if found is None:
             return None
-        found = self._timed_by_samples(widened(self.tree, found, rest_of_turn(self.tree, found, self.sources)))
+        found = self._timed_by_samples(
+            widened(self.tree, found, rest_of_turn(self.tree, found, self.analysis.scopes, self.sources))
+        )
         outside = around(self.tree, found, self.sources).outside
         if not outside.any():
             return found

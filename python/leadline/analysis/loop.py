@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from leadline.analysis.columns import Mask, Rows, nearest, preorder
+from leadline.analysis.columns import Mask, Rows, factorized, group_sums, nearest, preorder
 from leadline.analysis.scopes import Scopes
 from leadline.profiles import Profile, Tree
 from leadline.schema import FrameKind
@@ -62,8 +62,7 @@ def find_loop(profile: Profile, scopes: Scopes) -> Loop | None:
     above = np.array(tree.path_rows(root), np.int64)
     inside = _below(tree, root) & ~(setup & ~np.isin(nearest(tree.shape, _setup_frames(tree)), above))
     inside &= nearest(tree.shape, tree.frame_rows(FrameKind.PHASE, "compile")[tree.frame_of]) < 0
-    measured = tree.exclusive("time")
-    inside &= (measured.count == 0) | (measured.count >= max(1, steps // 10))
+    inside &= often(tree, scopes, steps)
     time = np.where(inside, _without_first_calls(tree, found), 0)
     work = float(time.sum()) / steps
     least = work
@@ -73,6 +72,19 @@ def find_loop(profile: Profile, scopes: Scopes) -> Loop | None:
     return Loop(
         steps, found.base_ns or least, COUNTED[found.rests_on], root, anchors, inside, time, work, found.timed_by, found
     )
+
+
+def often(tree: Tree, scopes: Scopes, steps: int) -> Mask:
+    """Nodes that are measured in a tenth of the steps, or are not measured at all. An operator called with several
+    shapes is several nodes of one name, which count together."""
+    measured = tree.exclusive("time").count
+    rows = np.flatnonzero((scopes.outer == np.arange(len(tree))) & (measured > 0))
+    factor = np.ones(len(tree) + 1, np.float64)  # the last: outside of operators
+    if len(rows):
+        key = factorized(tree.parent[rows].astype(np.int64), tree.frames["name"][tree.frame_of[rows]].astype(np.int64))
+        factor[rows] = group_sums(key, measured[rows], int(key.max()) + 1)[key] / measured[rows]
+    found: Mask = (measured == 0) | (measured * factor[scopes.outer] >= max(1, steps // 10))
+    return found
 
 
 def _without_first_calls(tree: Tree, found: Steps) -> Rows:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from leadline.analysis.columns import Mask, Rows, nearest
-from leadline.analysis.loop import Loop, is_setup
+from leadline.analysis.loop import Loop, is_setup, often
 from leadline.analysis.origin import Origin, origin
+from leadline.analysis.scopes import Scopes
 from leadline.analysis.sourcecode import Block, Sources
 from leadline.profiles import Tree
 from leadline.schema import FrameKind
@@ -18,7 +19,7 @@ from leadline.schema import FrameKind
 _ANCHORS = 50
 
 
-def rest_of_turn(tree: Tree, loop: Loop, sources: Sources) -> Mask:
+def rest_of_turn(tree: Tree, loop: Loop, scopes: Scopes, sources: Sources) -> Mask:
     """Nodes that every turn of the loop comes to and that `loop.inside` does not have; none without the source."""
     wanted = np.zeros(len(tree), np.bool_)
     for anchor in loop.anchors[:_ANCHORS].tolist():
@@ -39,10 +40,14 @@ def rest_of_turn(tree: Tree, loop: Loop, sources: Sources) -> Mask:
             return np.zeros(len(tree), np.bool_)  # no loop of the user's: nothing says where a turn ends
     if not wanted.any():
         return wanted
-    measured = tree.exclusive("time")
-    often = (measured.count == 0) | (measured.count >= max(1, loop.steps // 10))
     compiling = nearest(tree.shape, tree.frame_rows(FrameKind.PHASE, "compile")[tree.frame_of]) >= 0
-    found: Mask = (nearest(tree.shape, wanted) >= 0) & often & ~loop.inside & ~is_setup(tree) & ~compiling
+    found: Mask = (
+        (nearest(tree.shape, wanted) >= 0)
+        & often(tree, scopes, loop.steps)
+        & ~loop.inside
+        & ~is_setup(tree)
+        & ~compiling
+    )
     return found
 
 

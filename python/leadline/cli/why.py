@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -35,6 +36,8 @@ _HZ = 49.0
 """Samples a second of each thread and kind: 30 s of a step tell a share to 3 points, and cost under 0.5 %."""
 _WAIT_HZ = 20.0
 _FLUSH_S = 2.0
+_SCRIPTS = (".py", ".pyw", ".pyz", "")
+"""Endings of what is run rather than read."""
 _WITH_VALUE = ("--steps", "--budget", "--format", "-o", "--output", "--seconds")
 
 
@@ -93,14 +96,20 @@ def _is_measured(path: Path) -> bool:
         return not (path / "__main__.py").exists()
     if path.suffix == ".leadline":
         return True
-    if path.suffix in (".py", "") or not path.exists():
+    if path.suffix in _SCRIPTS or not path.exists():
         return False
     from leadline.trace.importers import recognised
 
-    return recognised(path)
+    if recognised(path):
+        return True
+    raise CommandError(
+        f"{path} is no profile, no trace that Leadline can read, and no Python script (.py). "
+        f"To run it all the same: leadline why -- python {path}"
+    )
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from leadline.capture.errors import ProfileError
     from leadline.cli import run as verb
 
     parser = argparse.ArgumentParser(prog="leadline run")
@@ -108,6 +117,12 @@ def _run(arguments: argparse.Namespace) -> int:
     asked = parser.parse_args(["--quiet"])
     asked.output, asked.shapes = arguments.output, arguments.shapes
     asked.module, asked.code, asked.program = arguments.module, arguments.code, arguments.program
+    try:
+        command = verb.program_of(asked)
+    except ProfileError as error:
+        raise CommandError(str(error)) from error
+    if shutil.which(command.argv[0]) is None:
+        raise CommandError(f"Cannot run {command.argv[0]}: no such command; check the name, or give the whole path.")
     watch = _Watch(arguments)
     if arguments.format == "text":
         say(f"measuring; a verdict follows within {arguments.seconds:g} s, or when the program ends")

@@ -241,8 +241,10 @@ class _Tree:
         outer = self.operator & (nearest(tree.shape, self.operator)[np.maximum(tree.parent, 0)] < 0)
         backward = nearest(tree.shape, self._frames("backward")) >= 0
         rows = np.flatnonzero(outer & (top >= 0) & (self.count > 0) & ~backward)
+        # an operator called with several shapes is several nodes of one name
+        first_of_name, of_name = self._of_one_line(rows, self.count)
         for module in np.unique(top[rows]).tolist():
-            found, often = np.unique(self.count[rows[top[rows] == module]], return_counts=True)
+            found, often = np.unique(of_name[first_of_name & (top[rows] == module)], return_counts=True)
             calls[module] = max(int(self.count[module]), int(found[np.argmax(often)]))
         return calls
 
@@ -263,7 +265,7 @@ class _Tree:
             rows = self._outermost(what, process)
             if not rows.size:
                 continue
-            spent, calls = self._of_one_line(rows, time), self._of_one_line(rows, self._calls)
+            spent, calls = self._of_one_line(rows, time)[1], self._of_one_line(rows, self._calls)[1]
             best = int(np.argmax(spent))
             first, steps = int(rows[best]), int(calls[best])
             in_turn = calls == steps  # the layers of a list are called one after another
@@ -280,13 +282,16 @@ class _Tree:
         kernel = (self.tree.kinds == int(FrameKind.KERNEL)) & ~self.compiling
         return _ByProcess(np.flatnonzero(kernel), self.process)
 
-    def _of_one_line(self, rows: Rows, values: Rows) -> Rows:
-        """For each row the sum over those of its name on its line: what was compiled anew has a path for each time."""
+    def _of_one_line(self, rows: Rows, values: Rows) -> tuple[Mask, Rows]:
+        """For each row whether it is the first of its name on its line, and the sum over these: what was compiled anew,
+        or called with other shapes, has a path for each."""
         tree = self.tree
         key = np.stack((tree.frames["name"][tree.frame_of[rows]].astype(np.int64), tree.parent[rows]))
-        _, group = np.unique(key, axis=1, return_inverse=True)
-        sums: Rows = np.bincount(group.ravel(), values[rows]).astype(np.int64)[group.ravel()]
-        return sums
+        _, first, group = np.unique(key, axis=1, return_index=True, return_inverse=True)
+        sums: Rows = np.bincount(group.ravel(), values[rows], len(first)).astype(np.int64)[group.ravel()]
+        is_first = np.zeros(len(rows), np.bool_)
+        is_first[first] = True
+        return is_first, sums
 
     def _launches(self, number: int, process: int) -> Counted | None:
         """Where no framework tells of modules or programs: launches, as often as those of most device time are made."""

@@ -23,6 +23,10 @@ _MOST = 1.05
 """Of the rate: more says that the rate is of another machine, or was measured beside other work."""
 
 
+_LEAST_NS = 5_000.0
+"""No call of a product takes less, however small it is."""
+
+
 @dataclass(frozen=True)
 class Attained:
     """Of a step: `ns` in operators whose operations are known, `best_ns` that they take at the machine's rate."""
@@ -63,9 +67,10 @@ def attained(case: Case) -> Attained | None:
     if not known.any():
         return None
     time = group_sums(columns.owner, loop.time, len(tree)) * ran / loop.steps
-    best = np.where(known, flops / np.maximum(rate, 1.0) * 1e9, 0.0) / loop.steps
+    calls = case.calls.astype(np.float64) * _LEAST_NS
+    best = np.where(known, np.maximum(flops / np.maximum(rate, 1.0) * 1e9, calls), 0.0) / loop.steps
     ns, least = float(time[known].sum()), float(best.sum())
-    if ns <= 0 or least > _MOST * ns:
+    if ns <= 0 or float((flops[known] / rate[known]).sum()) * 1e9 / loop.steps > _MOST * ns:
         return None
     left = np.where(known, np.maximum(time - best, 0), 0)
     rows = np.flatnonzero(left > 0)

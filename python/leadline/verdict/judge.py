@@ -46,6 +46,8 @@ _EXPLAINS = 0.08
 
 _OF_WAITING = 0.2
 """Of the wait for ranks: a lateness that would gain less is not what it is for."""
+_CROWDED = 0.1
+"""Of the step in line for a core: what operators reach beside so much other work says nothing of them."""
 _COMPUTES = frozenset(("compute", "memory", "dispatch"))
 _SYMPTOMS = frozenset(("cpu_latency",))
 """Rules that say what the account says, less exactly."""
@@ -79,7 +81,8 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
         if resource.kind == "ranks"
         else _because(made, resource, said)
     )
-    if resource.kind in _COMPUTES and (reached := attained(case)) is not None:
+    reached = attained(case) if resource.kind in _COMPUTES and made.share("core") < _CROWDED else None
+    if reached is not None and reached.ns - reached.best_ns >= _WORTH_SAYING * made.wall_ns:
         facts.insert(0, reached.words)
     trains = case.named(FrameKind.PHASE, "backward").any()
     if (

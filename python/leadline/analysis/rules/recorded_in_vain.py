@@ -79,8 +79,8 @@ def recorded_in_vain(case: Case, rule: str, learn_more: str, values: Values) -> 
                     *((f"{size(held)} of their results were alive at the peak, {percent(held / peak)} of it",)
                       if held * 100 >= peak else ()),
                 ),
-                "Put it below `with torch.no_grad():` (or torch.inference_mode()); detaching the result comes too "
-                "late. A result that nothing needs is better not computed.",
+                "Put this computation below `with torch.no_grad():` (or torch.inference_mode()); detaching the result "
+                "comes too late. A result that nothing needs is better not computed.",
                 learn_more,
                 max(share, held / peak) / 2,
             )
@@ -203,7 +203,7 @@ def _kept_in_vain(case: Case, rule: str, learn_more: str, values: Values) -> lis
                     f"{percent(held[group.row] / max(int(alive.sum()), 1))} of it",
                     "no operator below this line has a backward pass",
                 ),
-                "Put it below `with torch.no_grad():` (or torch.inference_mode()).",
+                "Put this computation below `with torch.no_grad():` (or torch.inference_mode()).",
                 learn_more,
                 group.value / max(int(alive.sum()), 1) / 2,
             )
