@@ -11,6 +11,8 @@
 #   make test-python   pytest, longest files first; a failure is tried again only where tests/flaky.json lists it
 #   make durations     measure how long each test file takes; writes tests/durations.json
 #   make test-pythons  build and torch-free tests on every CPython found (pyenv, PATH)
+#   make test-python-next  CPython 3.14 with torch 2.14, and 3.15, in Debian systems of their own (debootstrap, root; downloads 1 GB; NEXT=3.14)
+#   make test-python-next-short  3.15 alone: build, self-tests, one measured program
 #   make ui            build the page from ui/ into the package (the result is committed; needs node)
 #   make vsix          the extension for VS Code, build/leadline.vsix (needs node)
 #   make test-ui       the tests of the page's model (Vitest)
@@ -73,7 +75,7 @@ NATIVE_INPUTS := native cmake schema CMakeLists.txt Makefile
 NATIVE_SOURCES := $(shell find native cmake -type f) CMakeLists.txt pyproject.toml leadline.pth
 CPP_FILES = $(filter-out %_generated.h,$(shell find native -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cpp'))
 
-.PHONY: help docs reference ui vsix test-ui build demo test lint lint-deep format test-cpp test-address test-thread test-aarch64 durations test-python test-pythons test-torch test-jax test-jax-short test-tf test-triton test-foreign test-vscode prove-address prove-thread prove-aarch64 prove-jax-short test-package \
+.PHONY: help docs reference ui vsix test-ui build demo test lint lint-deep format test-cpp test-address test-thread test-aarch64 durations test-python test-pythons test-python-next test-python-next-short test-torch test-jax test-jax-short test-tf test-triton test-foreign test-vscode prove-address prove-thread prove-aarch64 prove-jax-short test-package \
   test-rocm61 test-pjrt wheel cross-wheel test-wheel bench fuzz stress storm attack simulation soak long-run nightly clean
 
 help:
@@ -182,6 +184,15 @@ durations: $(STAMPS)/test $(STAMPS)/build
 
 test-pythons: $(STAMPS)/test
 	$(BIN)/python tools/test_pythons.py
+
+NEXT ?= 3.14 3.15
+test-python-next: $(STAMPS)/test
+	PYTHON="$(PYTHON)" tools/system_packages.sh bare
+	$(BIN)/python tools/next_python.py $(NEXT)
+
+test-python-next-short: $(STAMPS)/test
+	PYTHON="$(PYTHON)" tools/system_packages.sh bare
+	$(BIN)/python tools/next_python.py 3.15 --short
 
 TORCH ?= 2.4.1
 test-torch: $(STAMPS)/test
@@ -315,7 +326,7 @@ long-run: $(STAMPS)/build
 	$(BIN)/python bench/long_run.py --results build/long-run
 
 # Each job for itself: one that fails does not hide what the others would say. Torch releases: those of README's support table.
-NIGHTLY := test lint-deep test-vscode test-pythons test-torch test-jax test-tf test-triton test-rocm61 test-pjrt test-foreign fuzz stress storm attack simulation soak long-run wheel cross-wheel test-wheel
+NIGHTLY := test lint-deep test-vscode test-pythons test-python-next test-torch test-jax test-tf test-triton test-rocm61 test-pjrt test-foreign fuzz stress storm attack simulation soak long-run wheel cross-wheel test-wheel
 nightly: export LEADLINE_PROVE_AGAIN := 1
 nightly:
 	failed=""

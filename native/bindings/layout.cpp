@@ -2,11 +2,14 @@
 // version. Conversions only.
 #include <Python.h>
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
 #include <cstddef>
+#include <string>
 
 #include "bindings/bindings.h"
 #include "stack/python_layout.h"
+#include "stack/python_self_test.h"
 
 namespace nb = nanobind;
 
@@ -16,10 +19,7 @@ namespace {
 // Offsets in bytes; None where this interpreter's frames are not understood. `code_mask` clears tag bits of pointers.
 nb::object frame_layout() {
   FrameLayout layout;
-#ifdef Py_GIL_DISABLED
-  return nb::none();
-#endif
-  if (!load_frame_layout(&layout)) return nb::none();
+  if (build_refusal() != nullptr || !load_frame_layout(&layout)) return nb::none();
   nb::dict found;
   found["thread_frame"] = layout.thread_frame;
   found["through_cframe"] = layout.through_cframe;
@@ -54,8 +54,20 @@ nb::object frame_layout() {
   return found;
 }
 
+// For tests: the sentence that refuses a layout with one field `by` bytes off; "" where it is accepted, None where this
+// interpreter's layout has no such field.
+nb::object refusal_of_shifted(const std::string& field, int by) {
+  FrameLayout layout;
+  if (!shifted_layout(field, by, &layout)) return nb::none();
+  const char* const refusal = layout_refusal(layout);
+  return nb::str(refusal == nullptr ? "" : refusal);
+}
+
 }  // namespace
 
-void define_layout(nb::module_& m) { m.def("frame_layout", &frame_layout); }
+void define_layout(nb::module_& m) {
+  m.def("frame_layout", &frame_layout);
+  m.def("refusal_of_shifted", &refusal_of_shifted);
+}
 
 }  // namespace leadline::bindings

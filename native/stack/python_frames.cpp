@@ -1,13 +1,13 @@
 #include "stack/python_frames.h"
 
 #include <Python.h>
-#include <unistd.h>
 
 #include <cstring>
 
 #include "base/safe_pages.h"
 #include "stack/python_layout.h"
 #include "stack/python_samples.h"
+#include "stack/python_self_test.h"
 
 #if PY_VERSION_HEX < 0x030B0000
 #include <frameobject.h>
@@ -32,6 +32,11 @@ bool is_shim(uintptr_t frame) noexcept {
   return g_layout.owner >= 0 && read_at<uint8_t>(frame, static_cast<uint32_t>(g_layout.owner)) == g_layout.shim_owner;
 }
 
+// The mark of an evaluation, which lies on the C stack.
+bool is_evaluation(uintptr_t frame) noexcept {
+  return is_shim(frame) && !(g_layout.ends_in_mark && read_at<uintptr_t>(frame, g_layout.previous) == 0);
+}
+
 uintptr_t raw_top(uintptr_t thread) noexcept {
   uintptr_t holder = read_at<uintptr_t>(thread, g_layout.thread_frame);
   if (g_layout.through_cframe && holder != 0) holder = read_at<uintptr_t>(holder, g_layout.cframe_frame);
@@ -53,7 +58,7 @@ uintptr_t home() {
   if (thread == 0) return 0;
   if (g_layout.cframe >= 0) return read_at<uintptr_t>(thread, static_cast<uint32_t>(g_layout.cframe));
   for (uintptr_t frame = raw_top(thread); frame != 0; frame = read_at<uintptr_t>(frame, g_layout.previous)) {
-    if (is_shim(frame)) return frame;
+    if (is_evaluation(frame)) return frame;
   }
   return 0;
 }
@@ -66,7 +71,7 @@ size_t homes(uintptr_t* out, size_t room) {
   size_t count = 0;
   for (; at != 0 && count < room;
        at = read_at<uintptr_t>(at, by_cframe ? g_layout.cframe_previous : g_layout.previous)) {
-    if (by_cframe || is_shim(at)) out[count++] = at;
+    if (by_cframe || is_evaluation(at)) out[count++] = at;
   }
   return count;
 }
@@ -257,75 +262,6 @@ bool entered_from_c(uintptr_t frame) {
   return g_layout.owner < 0 || previous == 0 || is_shim(previous);
 }
 
-// Reads through the kernel, by way of a pipe: a wrong address is an error, not a crash, and no container forbids it.
-class SafeReader {
- public:
-  SafeReader() noexcept {
-    if (pipe(ends_) != 0) ends_[0] = ends_[1] = -1;
-  }
-  ~SafeReader() {
-    if (ends_[0] >= 0) close(ends_[0]);
-    if (ends_[1] >= 0) close(ends_[1]);
-  }
-  SafeReader(const SafeReader&) = delete;
-  SafeReader& operator=(const SafeReader&) = delete;
-
-  template <typename T>
-  bool read(uintptr_t address, T* out) const noexcept {
-    const auto size = static_cast<ssize_t>(sizeof(T));
-    if (write(ends_[1], reinterpret_cast<const void*>(address), sizeof(T)) != size) return false;
-    return ::read(ends_[0], out, sizeof(T)) == size;
-  }
-
- private:
-  int ends_[2] = {-1, -1};
-};
-
-// Walk by safe reads and compare code objects with the frames that Python itself reports.
-bool matches_getframe() {
-  const SafeReader memory;
-  uintptr_t frame = 0;
-  const uintptr_t thread = thread_state();
-  if (thread == 0 || !memory.read(thread + g_layout.thread_frame, &frame)) return false;
-  if (g_layout.through_cframe && !memory.read(frame + g_layout.cframe_frame, &frame)) return false;
-  // Skips entries from C; false when memory cannot be read.
-  const auto skip = [&memory](uintptr_t* at) {
-    for (int guard = 0; *at != 0 && g_layout.owner >= 0 && guard < 8; ++guard) {
-      uint8_t owner = 0;
-      if (!memory.read(*at + static_cast<uint32_t>(g_layout.owner), &owner)) return false;
-      if (owner != g_layout.shim_owner) return true;
-      if (!memory.read(*at + g_layout.previous, at)) return false;
-    }
-    return true;
-  };
-  PyFrameObject* expected = PyEval_GetFrame();
-  Py_XINCREF(expected);
-  bool good = expected != nullptr;
-  for (int depth = 0; good && depth < 64; ++depth) {
-    good = skip(&frame);
-    if (!good || expected == nullptr || frame == 0) break;
-    PyCodeObject* real = PyFrame_GetCode(expected);
-    uintptr_t code = 0;
-    good =
-        memory.read(frame + g_layout.code, &code) && (code & g_layout.code_mask) == reinterpret_cast<uintptr_t>(real);
-    uintptr_t instruction = 0;
-    if (good && !g_layout.instruction_is_index) {
-      const uintptr_t start = reinterpret_cast<uintptr_t>(real) + g_layout.code_start;
-      good = memory.read(frame + g_layout.instruction, &instruction) && instruction + 64 >= start &&
-             instruction < start + (uintptr_t{1} << 24);
-    }
-    Py_DECREF(real);
-    PyFrameObject* back = PyFrame_GetBack(expected);
-    Py_DECREF(expected);
-    expected = back;
-    good = good && memory.read(frame + g_layout.previous, &frame);
-  }
-  // Both chains end together, unless the walk stopped at its depth limit.
-  if (good && expected == nullptr) good = skip(&frame) && frame == 0;
-  Py_XDECREF(expected);
-  return good;
-}
-
 // Code objects are freed by their type's destructor, which is ours from the first profile on: it counts and goes on to
 // the interpreter's. It is never taken out again, for another may have been put before it since.
 std::atomic<uint64_t> g_codes_freed{0};
@@ -366,24 +302,13 @@ constexpr PythonSource kSource = {
 }  // namespace
 
 const PythonSource* load_python_source(const char** why) {
-  static const char kLayout[] =
-      "this build of Python keeps its frames in a way that Leadline does not know (free-threaded or newer), so Python "
-      "lines are missing";
-  static const char kSelfTest[] =
-      "the self-test of Python frame reading failed on this interpreter, so Python lines are missing";
-  *why = nullptr;
-#ifdef Py_GIL_DISABLED
-  *why = kLayout;
-  return nullptr;
-#endif
-  if (!load_frame_layout(&g_layout)) {
-    *why = kLayout;
-    return nullptr;
+  *why = build_refusal();
+  if (*why == nullptr && !load_frame_layout(&g_layout)) {
+    *why =
+        "this build of Python describes its frames in a way that Leadline does not know, so Python lines are missing";
   }
-  if (!matches_getframe()) {
-    *why = kSelfTest;
-    return nullptr;
-  }
+  if (*why == nullptr) *why = layout_refusal(g_layout);
+  if (*why != nullptr) return nullptr;
   count_freed_codes();
   g_readable = true;
   return &kSource;

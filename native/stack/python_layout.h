@@ -20,10 +20,11 @@ struct FrameLayout {
   uint32_t instruction = 0;
   bool instruction_is_index = false;  // 3.10: an index, not an address
   uint32_t locals = 0;
-  int32_t owner = -1;       // -1: no such field
-  uint8_t shim_owner = 3;   // frames that only mark an entry from C
-  int32_t entry = -1;       // 3.11: byte that says whether C called the interpreter for the frame; -1: no such field
-  uint32_t code_start = 0;  // in the code object: the first instruction
+  int32_t owner = -1;         // -1: no such field
+  uint8_t shim_owner = 3;     // frames that only mark an entry from C
+  bool ends_in_mark = false;  // 3.15: the outermost frame of each thread is a mark that no evaluation has made
+  int32_t entry = -1;         // 3.11: byte that says whether C called the interpreter for the frame; -1: no such field
+  uint32_t code_start = 0;    // in the code object: the first instruction
 };
 
 // False when this interpreter describes a layout that this build does not understand.

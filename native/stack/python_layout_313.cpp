@@ -60,6 +60,7 @@ bool load_frame_layout(FrameLayout* out) noexcept {
   layout.instruction = static_cast<uint32_t>(offsets.interpreter_frame.instr_ptr);
   layout.locals = static_cast<uint32_t>(offsets.interpreter_frame.localsplus);
   layout.owner = static_cast<int32_t>(offsets.interpreter_frame.owner);
+  layout.ends_in_mark = PY_VERSION_HEX >= 0x030F0000;
   layout.code_start = static_cast<uint32_t>(offsets.code_object.co_code_adaptive);
   *out = layout;
   return true;
