@@ -37,6 +37,12 @@ def test_a_loader_that_waits_leaves_python_its_time():
     assert found == {"operators": 200, "python": 300, "data": 500}
 
 
+def test_an_engine_without_requests_waits_for_nobody():
+    """600 in `no work`, 100 of scheduling, 100 of Python; what the queue's lock took is part of the first."""
+    found = main_parts("cpu_ns=100", "phase no work | time=600 wait_time=50", "phase scheduling | time=100")
+    assert found == {"python": 100, "no_work": 600, "idle": 300}
+
+
 def test_operators_of_a_loader_are_not_taken_out_twice():
     """Operators 300, all in data loading, which ran for 400 and lasted 700 with them; Python 200, asleep 100."""
     found = main_parts(

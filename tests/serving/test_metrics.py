@@ -6,7 +6,7 @@ from tests.serving.test_account import two_requests
 
 from leadline.capture.engine_metrics import engine_metrics
 from leadline.engines import engines_of
-from leadline.engines.words import now_line, sentence
+from leadline.engines.words import now_line, sentence, title
 
 
 def values() -> dict[str, list[tuple[dict[str, str], float]]]:
@@ -29,4 +29,5 @@ def test_a_live_line_and_the_first_line() -> None:
     assert "cache 25 %" in now_line(engine)
     said = sentence(engine)
     assert said.startswith("serves 2 requests")
-    assert "3 engine steps of 26.7 ms (prefill 25 %, decode 25 %, mixed 50 %)" in said
+    assert said.endswith("engine steps: prefill 25 %, decode 25 %, mixed 50 %")
+    assert title(engine) == "3 engine steps, 26.7 ms each"

@@ -151,7 +151,7 @@ def test_a_few_samples_name_no_class():
 def test_as_json_it_has_stable_keys_and_finite_numbers():
     found = as_object(verdict_of(drawn(*operator("aten::mm", 8))))
     assert list(found) == [
-        *("format", "kind", "sentence", "place", "because", "fixes", "trust", "account", "ask"),
+        *("format", "kind", "sentence", "place", "because", "fixes", "trust", "account", "ask", "title"),
     ]
     json.dumps(found, allow_nan=False)
     assert found["format"] == {"name": "leadline-verdict", "version": 1}

@@ -25,6 +25,14 @@ export interface HotPath {
   node: number;
 }
 
+/** What the engines of a server did, in words. */
+export interface Serving {
+  engine: string;
+  version: string;
+  facts: string[];
+  tables: { heads: string[]; rows: string[][]; note: string }[];
+}
+
 export interface Distribution {
   sum: number;
   self: number;
@@ -45,6 +53,7 @@ export interface TimeSplit {
   communication_ns: number;
   compile_ns: number;
   device_wait_ns: number;
+  no_work_ns: number;
   other_wait_ns: number;
   idle_ns: number;
   /** Of `device_wait_ns`, how long the thread spun on a core; null where that was not measured. */
@@ -305,6 +314,8 @@ export interface Report {
     file: string;
     leadline: string;
   };
+  /** null where no engine serves; absent in reports of older releases. */
+  serving?: Serving | null;
   totals: Record<string, { unit: string; sum: number; count: number }>;
   time_split: TimeSplit[];
   path_metric: string;

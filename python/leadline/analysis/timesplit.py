@@ -9,6 +9,7 @@ Measured, per thread: wall and CPU time, time in outermost operators and in data
     communication   in what providers declare to be communication, its waits included
     compile         in the phase `compile`, wherever it stands
     device_wait     waits for a device, spinning or asleep
+    no_work         in the phase `no work` of an engine that serves: it had no request
     other_wait      other known waits; and, as an estimate, what another thread did of this thread's backward pass or
                     a runtime's own threads (XLA's) of the operators below its lines
     python          CPU time of the thread that is none of the above (estimate)
@@ -37,6 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.analysis.columns import Mask, Rows, above, at_rows, factorized, group_sums, nearest
+from leadline.analysis.engine_phases import NO_WORK
 from leadline.analysis.scopes import Scopes, within
 from leadline.analysis.threads import main_threads
 from leadline.analysis.waiting import METRIC as WAIT
@@ -45,10 +47,10 @@ from leadline.profiles import Profile, Thread, Tree
 from leadline.profiles.communication import says_communication
 from leadline.schema import FrameKind
 
-PARTS = ("operators", "python", "data", "communication", "compile", "device_wait", "other_wait", "idle")
+PARTS = ("operators", "python", "data", "communication", "compile", "device_wait", "no_work", "other_wait", "idle")
 """In the order in which they are shown."""
 MOST_PLACES = 3
-_OPERATORS, _PYTHON, _DATA, _COMMUNICATION, _COMPILE, _DEVICE, _OTHER, _IDLE = range(len(PARTS))
+_OPERATORS, _PYTHON, _DATA, _COMMUNICATION, _COMPILE, _DEVICE, _NO_WORK, _OTHER, _IDLE = range(len(PARTS))
 _NO_THREAD = -2  # of work that threads did which are not in the profile
 _BUSY, _RAN = 0.005, 0.05  # shares of the longest thread's wall time that make a thread worth showing
 
@@ -105,7 +107,7 @@ def time_splits(profile: Profile, scopes: Scopes) -> list[Split]:
     told = ran_waiting.count > 0
     spun = np.where(told, np.clip(ran_waiting.sum, 0, sync), sync)
     left = np.maximum(np.maximum(time - sync, 0) - _waits_of_scopes(tree, wait), 0)
-    waited = np.where((nodes.part == _DATA) | (nodes.part == _COMMUNICATION), nodes.part, _OTHER)
+    waited = np.where(np.isin(nodes.part, (_DATA, _COMMUNICATION, _NO_WORK)), nodes.part, _OTHER)
     amounts = _Amounts(nodes, len(threads))
     booked = [(nodes.part, left), (np.full(len(tree), _DEVICE), sync), (waited, wait)]
     for part, values in booked:
@@ -248,7 +250,7 @@ def _split(thread: Thread, amounts: list[list[int]], facts: dict[str, int]) -> t
     room = thread.wall_ns - operators - data
     spun = min(facts["spun"], outside[_DEVICE], room)
     compiled, talked = (min(outside[part], room) for part in (_COMPILE, _COMMUNICATION))
-    for part in (_DEVICE, _OTHER, _COMMUNICATION, _COMPILE):
+    for part in (_DEVICE, _OTHER, _COMMUNICATION, _COMPILE, _NO_WORK):
         room = take(room, part, outside[part])
     ran = spun + (facts["ran"] if facts["ran"] >= 0 else operators - min(facts["asleep"], operators))
     ran += min(facts.get(PARTS[_DATA], data), data) + min(facts.get(PARTS[_COMPILE], compiled), compiled)
@@ -283,13 +285,18 @@ def _nodes(profile: Profile, scopes: Scopes) -> _Nodes:
     thread_of = np.maximum(thread_of, -1)
     operator = kinds == int(FrameKind.OPERATOR)
     in_operator = within(tree, operator, border | elsewhere) >= 0
-    loading, compiling, backward = (
-        within(tree, _phase(tree, name), border | elsewhere) >= 0 for name in ("data loading", "compile", "backward")
+    loading, compiling, backward, without_work = (
+        within(tree, _phase(tree, name), border | elsewhere) >= 0
+        for name in ("data loading", "compile", "backward", NO_WORK)
     )
     communicates = communication_frames(tree)[tree.frame_of]
     talking = within(tree, communicates, border) >= 0
     in_region = within(tree, communicates & ~operator, border) >= 0
-    part = np.select([compiling, talking, in_operator, loading], [_COMPILE, _COMMUNICATION, _OPERATORS, _DATA], _PYTHON)
+    part = np.select(
+        [compiling, talking, in_operator, loading, without_work],
+        [_COMPILE, _COMMUNICATION, _OPERATORS, _DATA, _NO_WORK],
+        _PYTHON,
+    )
     ran_by = _who_ran_backward(profile, thread_of, in_operator, backward)
     ran = np.where(backward, at_rows(ran_by, thread_of), thread_of)
     away = np.where(ran != thread_of, thread_of, -1)

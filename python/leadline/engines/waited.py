@@ -11,9 +11,9 @@ from leadline.engines.model import SlowRequest
 
 WAITS = {
     "queue": "in the queue",
-    "preempted": "preempted, without a place in the cache",
-    "other_prefill": "in steps with another request's prefill",
-    "between_steps": "between engine steps",
+    "preempted": "preempted",
+    "other_prefill": "in others' prefill",
+    "between_steps": "between steps",
 }
 _WORTH = 0.2
 """Of the request's time: less is no reason why it was slow."""

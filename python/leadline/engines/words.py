@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from leadline._histogram import Histogram
@@ -26,6 +27,40 @@ BATCH = {
     "waiting": "requests in the queue",
 }
 SHARE_RULE = "a request's share of a step is its tokens over the step's tokens"
+_LONGEST_NAME = 16
+_QUANTILE_HEADS = ("p50", "p90", "p99", "max")
+_WORDS = "waited"
+"""Head of the column whose cells are words, beside the first."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a host draws as it is: cells are words."""
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+    @property
+    def texts(self) -> tuple[bool, ...]:
+        """Which columns hold words and not figures."""
+        return tuple(not i or head == _WORDS for i, head in enumerate(self.heads))
+
+
+def tables(engine: Engine, slowest: int) -> list[Table]:
+    """Requests, engine steps, batches, and the `slowest` requests; those that have no rows are left out."""
+    slow = ("slowest requests", "arrived", "took", "first token", "tokens", "of steps", "waited")
+    made = [
+        _table(("requests", *_QUANTILE_HEADS), request_rows(engine)),
+        _table(("engine step", "number", "of serving", *_QUANTILE_HEADS), step_rows(engine)),
+        _table(("batch", *_QUANTILE_HEADS), batch_rows(engine)),
+        _table(slow, slow_rows(engine, slowest), f"tokens: of prompt + output; of steps: {SHARE_RULE}"),
+    ]
+    return [one for one in made if one.rows]
+
+
+def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], note: str = "") -> Table:
+    return Table(heads, tuple(rows), note)
 
 
 def sentence(engine: Engine) -> str:
@@ -40,18 +75,22 @@ def sentence(engine: Engine) -> str:
         said += f"; each further token {_middle_and_tail(tpot)}"
     if engine.open:
         said += f"; {number(engine.open)} requests had not ended"
-    return f"{said}; {steps_sentence(engine)}" if engine.number_of_steps else said
+    return f"{said}; engine steps: {kinds_sentence(engine)}" if engine.number_of_steps else said
 
 
-def steps_sentence(engine: Engine) -> str:
-    """How many engine steps, what one takes, of which kinds."""
-    kinds = [
+def title(engine: Engine) -> str:
+    """How many engine steps, and what one takes."""
+    mean = duration(engine.steps_ns / max(engine.number_of_steps, 1))
+    return f"{number(engine.number_of_steps)} engine steps, {mean} each" if engine.number_of_steps else ""
+
+
+def kinds_sentence(engine: Engine) -> str:
+    """Of the time in engine steps, how much each kind takes."""
+    return ", ".join(
         f"{kind} {percent(engine.steps[kind].total / max(engine.steps_ns, 1))}"
         for kind in KINDS
         if kind in engine.steps
-    ]
-    mean = duration(engine.steps_ns / max(engine.number_of_steps, 1))
-    return f"{number(engine.number_of_steps)} engine steps of {mean} ({', '.join(kinds)})"
+    )
 
 
 def facts(engine: Engine) -> list[str]:
@@ -127,16 +166,21 @@ def slow_rows(engine: Engine, most: int) -> list[tuple[str, ...]]:
         name, ns = waited_for(one)
         rows.append(
             (
-                one.name,
+                _short(one.name),
                 duration(one.at_ms * 1_000_000),
                 duration(one.e2e_ns),
                 duration(one.values["ttft"]) if "ttft" in one.values else "none",
                 f"{number(one.values.get('prompt_tokens', 0))} + {number(one.values.get('output_tokens', 0))}",
                 duration(one.values.get("share", 0)),
-                f"{WAITS[name]} {duration(ns)}" if name else "computing",
+                f"{duration(ns)} {WAITS[name]}" if name else "nothing",
             )
         )
     return rows
+
+
+def _short(name: str) -> str:
+    """Names of requests differ at their ends."""
+    return name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}"
 
 
 def now_line(engine: Engine) -> str:

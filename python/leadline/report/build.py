@@ -13,9 +13,9 @@ from leadline.analysis import Analysis, breakdown
 from leadline.analysis.analyze import quiet
 from leadline.analysis.case import Case
 from leadline.analysis.columns import nearest
+from leadline.analysis.engine_phases import NO_WORK, START_UP, in_phase
 from leadline.analysis.findings import Findings, from_object
 from leadline.analysis.functions import METRIC, functions, imports
-from leadline.analysis.start_up import start_up
 from leadline.engines import engines_of, together
 from leadline.profiles import Profile, Tree
 from leadline.profiles.tree import present_name
@@ -72,8 +72,9 @@ def build_report(
     top = max(options.top, 0)
     counted = kept & ~imports(tree) if path_metric == METRIC and sort != options.sort and focus is None else kept
     engine = together(engines_of(profile.meta)) if focus is None else None
-    begun = kept & start_up(tree) if engine is not None else np.zeros_like(kept)
-    counted = counted & ~begun
+    nothing = np.zeros_like(kept)
+    begun, idle = (kept & in_phase(tree, name) if engine else nothing for name in (START_UP, NO_WORK))
+    counted = counted & ~begun & ~idle
     paths = analysis.hot_paths.ranked(path_metric, top, counted, also=additive)
     report = Report(
         meta=provenance.meta(profile, file),
@@ -81,13 +82,14 @@ def build_report(
         sort=sort,
         path_metric=path_metric,
         path_total=next((_total(tree, info, counted) for info in tree.measured if str(info.kind) == path_metric), None),
-        imports_ns=int(tree.exclusive(path_metric).sum[kept & ~counted & ~begun].sum()),
+        imports_ns=int(tree.exclusive(path_metric).sum[kept & ~counted & ~begun & ~idle].sum()),
         focus=focus,
         totals={str(info.kind): _total(tree, info, kept) for info in tree.measured},
         splits=time_splits(analysis, words),
         splits_hidden=threads_left_out(analysis),
         engine=engine,
         start_up_ns=int(tree.exclusive(path_metric).sum[begun].sum()),
+        no_work_ns=int(tree.exclusive(path_metric).sum[idle & ~begun].sum()),
         steps=shown_steps(profile) if focus is None else None,
         paths=with_spreads(profile, [words.path(entry) for entry in paths.entries], path_metric),
         paths_hidden=paths.of - len(paths.entries),

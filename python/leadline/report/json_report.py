@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from leadline.analysis.findings import as_object
+from leadline.engines.as_json import serving_object
 from leadline.report.model import CompiledProgram, CounterLine, Distribution, HotPath, Report, TimeSplit, WaitingLine
 from leadline.report.steps import as_json
 from leadline.verdict.model import as_object as verdict_object
@@ -65,6 +66,7 @@ def report_object(report: Report) -> dict[str, Any]:
         "verdict": verdict_object(report.verdict) if report.verdict else None,
         "start": asdict(report.start) if report.start else None,
         "steps": as_json(report.steps),
+        "serving": serving_object(report.engine),
     }
 
 

@@ -108,15 +108,23 @@ def live_text(facts: LiveFacts, width: int = 120, rows: int = 20) -> str:
 
 
 def _head(facts: LiveFacts) -> str:
-    step = f"a step takes {duration(facts.step_ns)} ({number(facts.steps)} since, {number(facts.steps_so_far)} in all)"
     words = [
         "ended" if facts.ended else f"written {duration(int(facts.age_s * 1e9))} ago",
         f"last {duration(int(facts.seconds * 1e9))}",
-        step if facts.steps else f"no step ended ({number(facts.steps_so_far)} in all)",
+        _step(facts),
         f"{facts.processes} processes" if facts.processes > 1 else "",
         f"{facts.threads} threads",
     ]
     return " · ".join(word for word in words if word)
+
+
+def _step(facts: LiveFacts) -> str:
+    """Nothing of a server, whose line says more."""
+    if facts.steps:
+        return (
+            f"a step takes {duration(facts.step_ns)} ({number(facts.steps)} since, {number(facts.steps_so_far)} in all)"
+        )
+    return "" if facts.serving else f"no step ended ({number(facts.steps_so_far)} in all)"
 
 
 def _memory(facts: LiveFacts) -> str:

@@ -9,6 +9,7 @@ from leadline.report.findings.words import headline, label, line_text
 from leadline.report.markup import code, escaped, table
 from leadline.report.model import Report
 from leadline.report.ranks_text import markdown_ranks
+from leadline.report.serving_text import markdown_serving
 from leadline.report.source import visible
 from leadline.units import duration, in_unit, number, percent, share, size
 from leadline.verdict.text import fix_text
@@ -19,6 +20,7 @@ def render_markdown(report: Report) -> str:
     parts = [
         _header(report),
         _verdict(report),
+        markdown_serving(report),
         markdown_ranks(report.ranks),
         _time(report),
         _waits(report),

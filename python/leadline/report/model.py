@@ -172,7 +172,7 @@ class SplitPlace:
 
 @dataclass(frozen=True)
 class TimeSplit:
-    """How one thread spent its time; the eight parts add up to `wall_ns`. `estimated`: names of the parts that are not
+    """How one thread spent its time; the nine parts add up to `wall_ns`. `estimated`: names of the parts that are not
     measured. See `leadline.analysis.timesplit` for what each part is.
     """
 
@@ -186,6 +186,7 @@ class TimeSplit:
     communication_ns: int
     compile_ns: int
     device_wait_ns: int
+    no_work_ns: int
     other_wait_ns: int
     idle_ns: int
     device_wait_running_ns: int | None = None
@@ -348,6 +349,8 @@ class Report:
     """What the engines of a server did, added up; None where none served."""
     start_up_ns: int = 0
     """What an engine took before it served, which is left out of the paths; 0 where it is not."""
+    no_work_ns: int = 0
+    """The same of its wait for requests."""
     verdict: Verdict | None = None
     """Why the step is slow, where it was asked for."""
     start: Start | None = None

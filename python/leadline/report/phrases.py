@@ -173,6 +173,7 @@ PART_NAMES = {
     "communication": "communication",
     "compile": "compile",
     "device_wait": "waiting for a device",
+    "no_work": "no work",
     "other_wait": "waiting for others",
     "idle": "idle",
 }
@@ -206,7 +207,7 @@ def paths_base_text(report: Report) -> str:
     total = report.path_total
     if total is None:
         return ""
-    left = (("imports", report.imports_ns), ("start-up", report.start_up_ns))
+    left = (("imports", report.imports_ns), ("start-up", report.start_up_ns), ("no work", report.no_work_ns))
     without = " and ".join(f"{what} ({duration(ns)})" for what, ns in left if ns)
     without = f", without {without}" if without else ""
     return f"shares of {in_unit(total.sum, total.unit)} in all{without}"

@@ -36,6 +36,7 @@ _PARTS = {
     "communication": ("c", "cyan"),
     "compile": ("k", "green"),
     "device_wait": ("w", "red"),
+    "no_work": ("n", "bright_black"),
     "other_wait": ("t", "bright_red"),
     "idle": (".", "bright_black"),
 }

@@ -14,6 +14,7 @@ from leadline.analysis.rules.communication import late_rank
 from leadline.analysis.threads import main_threads
 from leadline.engines import engines_of, together
 from leadline.engines.words import sentence as serving_sentence
+from leadline.engines.words import title as serving_title
 from leadline.profiles import Profile
 from leadline.profiles.tried import of_rule
 from leadline.schema import FrameKind
@@ -84,12 +85,14 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
     reached = attained(case) if resource.kind in _COMPUTES and made.share("core") < _CROWDED else None
     if reached is not None and reached.ns - reached.best_ns >= _WORTH_SAYING * made.wall_ns:
         facts.insert(0, reached.words)
+    title = ""
     trains = case.named(FrameKind.PHASE, "backward").any()
     if (
         not trains and (engine := together(engines_of(profile.meta))) is not None
     ):  # a server: requests first, then what a step does
-        facts.insert(0, sentence)
-        sentence = serving_sentence(engine)
+        of = "a step of the model takes" if made.of == "step" else "the run took"
+        facts.insert(0, f"{of} {duration(made.wall_ns)}: {sentence}")
+        sentence, title = serving_sentence(engine), serving_title(engine)
     return Verdict(
         "cannot_tell" if ask and resource.kind == "cannot_tell" else resource.kind,
         sentence,
@@ -99,6 +102,7 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
         trust(profile, made, samples),
         made,
         ask,
+        title,
     )
 
 

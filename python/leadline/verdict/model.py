@@ -126,6 +126,8 @@ class Verdict:
     account: Account | None
     ask: str = ""
     """The command that gets what is missing; empty where nothing is."""
+    title: str = ""
+    """What repeated and how long it took, where that is not the account's steps; empty where it is."""
 
 
 def as_object(verdict: Verdict) -> dict[str, Any]:

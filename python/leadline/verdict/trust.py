@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from leadline.profiles import Profile
+from leadline.schema import LossKind
 from leadline.units import percent
 from leadline.verdict.account import FEW_SAMPLES
 from leadline.verdict.model import Account
@@ -24,8 +25,12 @@ def trust(profile: Profile, account: Account | None, samples: int) -> str:
 
 
 def _lost(profile: Profile) -> str:
-    total = sum(one.count for one in profile.losses)
-    return f"{total:,} measurements lost" if total else "nothing lost"
+    ended = sum(one.count for one in profile.losses if one.kind == LossKind.PROCESS_INCOMPLETE)
+    total = sum(one.count for one in profile.losses) - ended
+    said = [f"{total:,} measurements lost"] if total else []
+    if ended:
+        said.append(f"the end of {ended:,} process{'es' if ended != 1 else ''} is missing")
+    return ", ".join(said) or "nothing lost"
 
 
 def _cost(profile: Profile) -> list[str]:

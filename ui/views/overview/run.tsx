@@ -16,6 +16,7 @@ const PARTS: [Part, string, string][] = [
   ["communication_ns", "communication", "collective"],
   ["compile_ns", "compile", "phase"],
   ["device_wait_ns", "waiting for a device", "api"],
+  ["no_work_ns", "no work", "idle"],
   ["other_wait_ns", "waiting for others", "thread"],
   ["idle_ns", "idle", "idle"],
 ];

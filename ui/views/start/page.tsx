@@ -9,6 +9,7 @@ import { DeviceCards } from "../overview/devices";
 import { FindingsCard } from "../overview/findings";
 import { HotPaths } from "../overview/paths";
 import { RanksCard } from "../overview/ranks";
+import { ServingCard } from "../overview/serving";
 import { CopyButton, Nothing } from "../widgets";
 import { HelpCard } from "./help";
 import { StepBars } from "./bars";
@@ -43,6 +44,7 @@ function Shown({ opened }: { opened: Opened }) {
         </>
       ) : null}
       {verdict ? <Trust opened={opened} verdict={verdict} start={start ?? null} /> : null}
+      {report.serving ? <ServingCard serving={report.serving} /> : null}
       <FindingsCard opened={opened} />
       <RanksCard opened={opened} ranks={report.ranks} />
       <HotPaths opened={opened} />

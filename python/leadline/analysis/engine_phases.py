@@ -1,4 +1,5 @@
-"""What an engine does before it serves: loading, warm-up, allocation of the cache. Never in a share of serving."""
+"""Phases of an engine that are in no share of serving: what it does before it serves (loading, warm-up, allocation of
+the cache), and its wait for requests."""
 
 from __future__ import annotations
 
@@ -8,13 +9,14 @@ from leadline.analysis.columns import Mask, nearest
 from leadline.profiles import Tree
 from leadline.schema import FrameKind
 
-PHASE = "start-up"
+START_UP = "start-up"
+NO_WORK = "no work"
 
 
-def start_up(tree: Tree) -> Mask:
+def in_phase(tree: Tree, name: str) -> Mask:
     """Nodes at or below a phase of that name."""
     frames = tree.frames
-    names = [row for row in np.unique(frames["name"]).tolist() if tree.tables.strings[row] == PHASE]
+    names = [row for row in np.unique(frames["name"]).tolist() if tree.tables.strings[row] == name]
     begins = (frames["kind"] == int(FrameKind.PHASE)) & np.isin(frames["name"], np.array(names, np.int64))
     mask: Mask = nearest(tree.shape, begins[tree.frame_of]) >= 0
     return mask
