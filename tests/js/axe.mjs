@@ -18,7 +18,6 @@ const PAGES = [
   "tables/ranks",
   "tables/tools",
   "timeline",
-  "time",
   "source",
   "diff",
   "capture",

@@ -7,11 +7,8 @@ import { open, settled, withPage } from "./browser.mjs";
 const observed = await withPage({ permissions: ["clipboard-read", "clipboard-write"] }, async (page, seen) => {
   const o = {};
   const address = pathToFileURL(process.argv[2]).href;
-  for (const name of ["timeline", "time"]) {
-    await page.goto("about:blank");
-    await open(page, `${address}#${name}`);
-    o[name] = await page.locator(`#page-${name}`).innerText();
-  }
+  await open(page, `${address}#timeline`);
+  o.timeline = await page.locator("#page-timeline").innerText();
   await page.goto("about:blank");
   await open(page, `${address}#overview`);
   const rank = page.locator("#page-flame select[aria-label=Rank]");

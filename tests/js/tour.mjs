@@ -120,8 +120,35 @@ const observed = await withPage({ colorScheme: "dark" }, async (page, seen) => {
   await page.locator("button", { hasText: "Save for Perfetto" }).click();
   o.saved = (await download).suggestedFilename();
 
-  await tab("time");
-  o.charts = await page.locator("#page-time h2").allInnerTexts();
+  // counters stand above the lanes, on their axis: the first lane begins below them
+  const high = () => page.locator("#page-timeline .flame-spacer").evaluate((one) => parseFloat(one.style.height));
+  o.withCounters = await high();
+  await page.locator("#page-timeline .toggle", { hasText: "Counters" }).click();
+  await settled();
+  o.withoutCounters = await high();
+  await page.locator("#page-timeline .toggle", { hasText: "Counters" }).click();
+  const canvasBox = await timeline.boundingBox();
+  await page.mouse.move(canvasBox.x + canvasBox.width * 0.5, canvasBox.y + 50);
+  await settled();
+  o.counter = await page.locator("#page-timeline .tip").innerText();
+  // search, a note and what is looked at are in the address
+  await page.evaluate(() => document.activeElement.blur());
+  await press("/");
+  await page.keyboard.type("addmm");
+  await press("Enter");
+  o.searchedEvent = await panel("timeline");
+  o.foundEvents = await page.locator("#page-timeline .found").innerText();
+  await page.locator("#page-timeline button", { hasText: "Note" }).click();
+  await page.keyboard.type("too slow");
+  await page.waitForFunction(() => location.hash.includes("too+slow"));
+  o.address = await page.evaluate(() => location.hash);
+  await page.goto("about:blank");
+  await open(page, `${address}${o.address}`);
+  o.reopened = {
+    note: await page.locator(".note input").inputValue(),
+    search: await page.locator("#page-timeline input[type=search]").inputValue(),
+    address: await page.evaluate(() => location.hash),
+  };
 
   await tab("diff");
   o.diff = await page.locator("#page-diff").innerText();

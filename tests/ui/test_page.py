@@ -100,10 +100,16 @@ def test_the_page_of_a_timeline_holds_the_predictions_that_were_asked_for(profil
     assert "faster cpu 2x" in wrong.stderr
 
 
-def test_curves(tour):
-    assert "Steps" in tour["charts"]
-    assert any(title.startswith("Live tensor memory") for title in tour["charts"])
-    assert "Busy" in tour["charts"]
+def test_counters_share_the_axis(tour):
+    assert tour["withCounters"] > tour["withoutCounters"] + 80
+    assert tour["counter"].startswith("Live tensor memory")
+    assert " at " in tour["counter"].split("\n")[0]
+
+
+def test_search_notes_and_place_of_the_timeline_are_in_the_address(tour):
+    assert "addmm" in tour["searchedEvent"]
+    assert " found, " in tour["foundEvents"]
+    assert tour["reopened"] == {"note": "too slow", "search": "addmm", "address": tour["address"]}
 
 
 def test_comparison(tour):
@@ -123,7 +129,7 @@ def test_the_report_as_one_file_shows_the_same(profiles, browse):
     subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=100)
     seen = browse("tour.mjs", folder / "page.html")
     assert seen["seen"]["errors"] == []
-    assert len([url for url in seen["seen"]["requests"] if not url.startswith("blob:")]) == 1
+    assert len({url.split("#")[0] for url in seen["seen"]["requests"] if not url.startswith("blob:")}) == 1
     assert seen["source"]["marked"] != []
 
 
@@ -176,7 +182,7 @@ def test_a_folded_job_has_the_tree_of_its_late_rank_and_says_why_it_has_no_timel
     seen = browse("folded.mjs", tmp_path / "folded.html")
     assert seen["errors"] == []
     assert "A folded job holds no trace window, so it says where time went but not when." in seen["timeline"]
-    assert "Open the file of one of its ranks to see one." in seen["time"]
+    assert "Open the file of one of its ranks to see one." in seen["timeline"]
     assert seen["offered"] == ["all ranks", "rank 5 alone"]
     assert seen["alone"] == "2.45 s time" and seen["all"] == "19.6 s time"
     assert seen["colour"] == "ranks" and "the 7 other ranks" in seen["legend"]

@@ -33,8 +33,8 @@ export class Search {
 
   constructor(private readonly profile: Profile) {}
 
-  /** Null for an empty text. Raises BadPattern. */
-  find(text: string, metric: string): Found | null {
+  /** 1 for every frame that is found; null for an empty text. Raises BadPattern. */
+  frames(text: string): Uint8Array | null {
     const wanted = text.trim();
     if (!wanted) return null;
     const matches = matcher(wanted);
@@ -42,6 +42,13 @@ export class Search {
     this.candidates().forEach((candidate, frame) => {
       if (matches(candidate)) frames[frame] = 1;
     });
+    return frames;
+  }
+
+  /** Null for an empty text. Raises BadPattern. */
+  find(text: string, metric: string): Found | null {
+    const frames = this.frames(text);
+    if (!frames) return null;
     const { parent, frame, size } = this.profile;
     const { whole } = this.profile.metrics.values(metric);
     const inside = new Uint8Array(size);

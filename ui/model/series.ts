@@ -1,8 +1,7 @@
-// Curves over the time of a trace window: live memory, how busy devices and threads were, transfers, work queued, steps.
+// Counters over the time of a trace window: live memory, how busy devices and threads were, transfers, work queued.
 
 import type { Profile } from "./profile";
 import { EventKindNames } from "./schema.generated";
-import { scopesOf } from "./scopes";
 import { loaderQueues, memoryByPhase } from "./series_held";
 import { processName } from "./timeline";
 
@@ -10,14 +9,11 @@ export interface Chart {
   title: string;
   note: string;
   unit: "bytes" | "ns" | "share" | "bytes/s" | "1";
-  /** Nanoseconds from the first event, or what `counted` names, by number. */
+  /** Nanoseconds from the first event, rising; a value holds until the next. */
   x: number[];
-  lines: { name: string; values: (number | null)[]; bars?: boolean }[];
+  lines: { name: string; values: number[] }[];
   /** The node at each point, to say who did it; -1 where none did. */
   nodes?: number[];
-  counted?: "step" | "point";
-  /** Where the window ends: all charts of time reach from its beginning to there. */
-  until?: number;
   /** The lines stand one upon the other. */
   stacked?: boolean;
 }
@@ -34,16 +30,17 @@ export function chartsOf(profile: Profile): Chart[] {
   const origin = starts[0];
   let end = 1;
   for (let i = 0; i < starts.length; i++) end = Math.max(end, starts[i] - origin + Math.max(0, durations[i]));
+  const byPhase = memoryByPhase(profile, origin); // says all that the plain curve says
+  const places = byPhase.map(({ title }) => title.replace(" by phase", ""));
   const made = [
-    ...memory(profile, origin),
-    ...memoryByPhase(profile, origin),
-    ...steps(profile),
+    ...memory(profile, origin).filter(({ title }) => !places.includes(title)),
+    ...byPhase,
     ...busy(profile, origin, end),
     ...queues(profile, origin),
     ...loaderQueues(profile, origin, end),
     ...transfers(profile, origin, end),
   ];
-  return made.map((chart) => (chart.counted ? chart : { ...chart, until: end }));
+  return made;
 }
 
 /** Bytes allocated less bytes freed since the window began, a chart per process and device. */
@@ -97,48 +94,6 @@ export function thinned(values: number[]): number[] {
   return kept;
 }
 
-/** Every step's duration, those far from the median apart, and what of it waited for data. */
-function steps(profile: Profile): Chart[] {
-  const { kind, step, start_ns, duration_ns, thread, node } = profile.tables.events;
-  const wanted = EventKindNames.indexOf("step");
-  const processes = new Map<number, { number: number; start: number; end: number; data: number }[]>();
-  for (let i = 0; i < kind.length; i++)
-    if (kind[i] === wanted && thread[i] >= 0 && duration_ns[i] >= 0) {
-      const process = profile.tables.threads.process[thread[i]];
-      if (!processes.has(process)) processes.set(process, []);
-      processes.get(process)?.push({ number: step[i], start: start_ns[i], end: start_ns[i] + duration_ns[i], data: 0 });
-    }
-  const { phase } = scopesOf(profile);
-  const phaseKind = EventKindNames.indexOf("phase");
-  for (let i = 0; i < kind.length; i++) {
-    if (kind[i] !== phaseKind || thread[i] < 0 || duration_ns[i] < 0 || phase[node[i]] !== node[i]) continue;
-    if (profile.name(node[i]) !== "data loading") continue;
-    const own = processes.get(profile.tables.threads.process[thread[i]]) ?? [];
-    const holder = own.find((one) => start_ns[i] >= one.start && start_ns[i] < one.end);
-    if (holder) holder.data += duration_ns[i];
-  }
-  return [...processes].slice(0, MOST_LINES).map(([process, list]) => {
-    const lengths = list.map((one) => one.end - one.start);
-    const middle = [...lengths].sort((a, b) => a - b)[lengths.length >> 1];
-    const far = (ns: number) => list.length > 2 && (ns > 1.5 * middle || ns < middle / 1.5);
-    const several = processes.size > 1 ? `, ${processName(profile, process)}` : "";
-    return {
-      title: `Steps${several}`,
-      note: "duration of each step of the window; an outlier is half as long again as the median, or as short",
-      unit: "ns" as const,
-      x: list.map((one) => one.number),
-      lines: [
-        { name: "step", values: lengths.map((ns) => (far(ns) ? null : ns)), bars: true },
-        { name: "outlier", values: lengths.map((ns) => (far(ns) ? ns : null)), bars: true },
-        ...(list.some((one) => one.data > 0)
-          ? [{ name: "data loading", values: list.map((one) => one.data), bars: true }]
-          : []),
-      ],
-      counted: "step",
-    };
-  });
-}
-
 /** The share of each stretch in which a device, or the operators of a thread, ran. */
 function busy(profile: Profile, origin: number, end: number): Chart[] {
   const { kind, start_ns, duration_ns, thread, device } = profile.tables.events;
@@ -160,13 +115,14 @@ function busy(profile: Profile, origin: number, end: number): Chart[] {
       line.values[at] += Math.max(0, Math.min(to, (at + 1) * bin) - Math.max(from, at * bin)) / bin;
   }
   if (!lines.size) return [];
-  const shown = [...lines].sort((a, b) => Number(b[1].device) - Number(a[1].device)).slice(0, MOST_LINES);
+  const devices = [...lines].filter(([, line]) => line.device);
+  const shown = (devices.length ? devices : [...lines]).slice(0, MOST_LINES);
   return [
     {
       title: "Busy",
       note: "share of each stretch in which some work ran; overlapping work counts once",
       unit: "share",
-      x: Array.from({ length: BINS }, (_, i) => (i + 0.5) * bin),
+      x: Array.from({ length: BINS }, (_, i) => i * bin),
       lines: shown.map(([name, line]) => ({ name, values: [...line.values] })),
     },
   ];
@@ -233,7 +189,7 @@ function transfers(profile: Profile, origin: number, end: number): Chart[] {
       title: "Transfers",
       note: "bytes that copies moved, per second",
       unit: "bytes/s",
-      x: Array.from({ length: BINS }, (_, i) => (i + 0.5) * bin),
+      x: Array.from({ length: BINS }, (_, i) => i * bin),
       lines: [...lines].slice(0, MOST_LINES).map(([name, values]) => ({ name, values })),
     },
   ];

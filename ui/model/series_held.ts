@@ -25,7 +25,7 @@ export function memoryByPhase(profile: Profile, origin: number): Chart[] {
     let held = places.get(key);
     if (!held) places.set(key, (held = new Held()));
     const of = phase[node[i]];
-    held.change(start_ns[i] - origin, bytes[i], of >= 0 ? profile.name(of) : OUTSIDE);
+    held.change(start_ns[i] - origin, bytes[i], of >= 0 ? profile.name(of) : OUTSIDE, node[i]);
   }
   return [...places]
     .filter(([, held]) => held.phases.length > 1)
@@ -46,13 +46,14 @@ class Held {
   private readonly at: number[] = [];
   /** Which phase changed, and to what. */
   private readonly which: number[] = [];
+  private readonly nodes: number[] = [];
   private readonly total: number[] = [];
   private readonly values: number[] = [];
   private readonly live: number[] = [];
   private readonly bySize = new Map<number, number[]>();
   private all = 0;
 
-  change(time: number, bytes: number, phase: string): void {
+  change(time: number, bytes: number, phase: string, node: number): void {
     let of: number | undefined;
     if (bytes > 0) {
       of = this.phases.indexOf(phase);
@@ -66,11 +67,12 @@ class Held {
     this.all += bytes;
     this.at.push(time);
     this.which.push(of);
+    this.nodes.push(node);
     this.values.push(this.live[of]);
     this.total.push(this.all);
   }
 
-  stacked(): Pick<Chart, "x" | "lines" | "stacked"> {
+  stacked(): Pick<Chart, "x" | "lines" | "stacked" | "nodes"> {
     const kept = thinned(this.total);
     const lines = this.phases.map((name) => ({ name, values: new Array<number>(kept.length).fill(0) }));
     const now = this.phases.map(() => 0);
@@ -79,7 +81,8 @@ class Held {
       for (; next <= row; next++) now[this.which[next]] = this.values[next];
       lines.forEach((line, of) => (line.values[point] = now[of]));
     });
-    return { x: kept.map((row) => this.at[row]), lines, stacked: true };
+    const nodes = kept.map((row) => this.nodes[row]);
+    return { x: kept.map((row) => this.at[row]), lines, nodes, stacked: true };
   }
 }
 

@@ -7,7 +7,8 @@ export function placeOf(hash: string): { page: string; table: TableName; paramet
   const [path, query] = hash.slice(1).split("?", 2);
   const [page, part] = path.split("/", 2);
   const table = TABLE_NAMES.find((name) => name === part) ?? "operators";
-  return { page: page || "overview", table, parameters: new URLSearchParams(query ?? "") };
+  const known = page === "time" ? "timeline" : page; // as links of before say it
+  return { page: known || "overview", table, parameters: new URLSearchParams(query ?? "") };
 }
 
 /** A new place for Back and Forward; `same`: the place stays, only its address says more. Some hosts have no history. */

@@ -12,7 +12,6 @@ import { storedReport } from "../model/stored";
 import { duration, visible } from "../model/units";
 import { placeOf, sourceLink, sourceOf, went } from "./address";
 import { CapturePage } from "./capture";
-import { ChartsPage } from "./charts/page";
 import { useComparison } from "./comparison";
 import { DiffPage } from "./diff/page";
 import { FlamePage, type FlameHandle } from "./flame/page";
@@ -29,7 +28,7 @@ import { SourcePage, type SourcePlace } from "./source/page";
 import { TimelinePage } from "./timeline/page";
 import { TablesPage, type TableName } from "./tables/page";
 
-const PAGES = ["overview", "flame", "tables", "timeline", "time", "source", "kernels", "diff", "capture"];
+const PAGES = ["overview", "flame", "tables", "timeline", "source", "kernels", "diff", "capture"];
 
 /** Its place in links, its heading, itself. */
 type Tab = [string, string, preact.JSX.Element];
@@ -40,6 +39,9 @@ interface Said {
   findings: Findings | null;
   trouble: string;
 }
+
+/** Keys that mean something on the timeline wherever the focus is. */
+const TIMELINE_KEYS = ["/", "f", "m", "n", "0", "w", "s", "+", "-"];
 
 /** How long the overview waits for Python before it shows what the page makes itself: what comes soon need not replace it. */
 const GRACE_MS = 600;
@@ -211,6 +213,10 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
         setFlameState({ rank, colour: "ranks", search: "", inverted: false });
         show("flame");
       },
+      to(address) {
+        went(address);
+        dispatchEvent(new Event("hashchange"));
+      },
       source(file, line) {
         setPlace((old) => ({ file, line, asked: old.asked + 1 }));
         setPage("source");
@@ -242,7 +248,6 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
       <TablesPage opened={opened} table={table} choose={chooseTable} shown={current === "tables"} />,
     ],
     ["timeline", "Timeline", <TimelinePage opened={opened} shown={current === "timeline"} />],
-    ["time", "Over time", <ChartsPage opened={opened} shown={current === "time"} />],
     ["source", "Source", <SourcePage opened={opened} place={place} shown={current === "source"} />],
     ...(inside ? [["kernels", "Kernels", <KernelsPage opened={opened} shown={current === "kernels"} />] as Tab] : []),
     ["diff", "Compare", <DiffPage opened={opened} shown={current === "diff"} />],
@@ -304,6 +309,14 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
       c: () => flame.current?.nextColour(),
       "/": () => setTimeout(() => flame.current?.focusSearch()),
     };
+    if (current === "timeline" && TIMELINE_KEYS.includes(event.key)) {
+      const chart = document.querySelector<HTMLElement>(".timeline-canvas");
+      const box = document.querySelector<HTMLElement>("#page-timeline input[type=search]");
+      if (event.key === "/") setTimeout(() => box?.focus());
+      else if (target !== chart) chart?.dispatchEvent(new KeyboardEvent("keydown", { key: event.key }));
+      event.preventDefault();
+      return;
+    }
     const number = Number(event.key);
     if (number >= 1 && number <= names.length) show(names[number - 1]);
     else if (event.key === "d") show("diff");

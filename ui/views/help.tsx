@@ -3,8 +3,8 @@
 import { useEffect, useRef } from "preact/hooks";
 
 const KEYS: [string, string][] = [
-  ["1 – 8", "the pages, in the order of their tabs"],
-  ["/", "search the flame graph; Enter goes through what was found; /.../ is a regular expression"],
+  ["1 – 7", "the pages, in the order of their tabs"],
+  ["/", "search the flame graph or the timeline; Enter goes through what was found; /.../ is a regular expression"],
   ["i", "bottom-up or top-down"],
   ["h", "hide or show library frames"],
   ["l", "fold numbered layers"],
@@ -19,6 +19,7 @@ const KEYS: [string, string][] = [
   ["Page Up, Page Down", "in the timeline, the lane above or below"],
   ["Enter, double-click", "zoom in"],
   ["+ -, w s, Ctrl and wheel", "zoom freely; a d, dragging and the small picture pan"],
+  ["f, m, n", "in the timeline: fit what is selected, mark it as a range, write a note there"],
   ["Esc", "clear the search, then zoom out; in the timeline let go of what is selected"],
   ["d", "the comparison, where two profiles are open"],
   ["t", "light or dark"],

@@ -31,4 +31,6 @@ export interface Navigation {
   /** The flame graph of one rank of a merged job. */
   rank(rank: number): void;
   source(file: string, line: number): void;
+  /** Any place, by its address. */
+  to(address: string): void;
 }

@@ -1,16 +1,13 @@
 // What event tools have found: their tables, curves and heat maps, and what they did not see.
 
 import { useMemo } from "preact/hooks";
-import type { Chart } from "../../model/series";
 import { barColumn, cellNode, cellText, toolResults, type ToolOutput, type ToolResult } from "../../model/tools";
 import { number, visible } from "../../model/units";
-import { Plot } from "../charts/plot";
 import type { Opened } from "../opened";
 import { Bar, Card, Nothing } from "../widgets";
+import { Curve } from "./curve";
 import { SortTable, type Column } from "./table";
 import { ToolHeat } from "./tool_heat";
-
-const MOST_SERIES = 6;
 
 export function ToolTables({ opened }: { opened: Opened }) {
   const results = useMemo(() => toolResults(opened.profile), [opened.profile]);
@@ -61,7 +58,7 @@ function Output({ opened, output }: { opened: Opened; output: ToolOutput }) {
   return (
     <>
       <h3>{visible(output.name)}</h3>
-      {output.kind === "curve" ? <Plot opened={opened} chart={chartOf(output)} /> : <ToolHeat heat={output} />}
+      {output.kind === "curve" ? <Curve output={output} /> : <ToolHeat heat={output} />}
     </>
   );
 }
@@ -112,19 +109,6 @@ function Rows({ opened, output }: { opened: Opened; output: Extract<ToolOutput, 
       open={place ? open : undefined}
     />
   ) : null;
-}
-
-function chartOf(output: Extract<ToolOutput, { kind: "curve" }>): Chart {
-  const series = output.series.slice(0, MOST_SERIES);
-  const unit = output.unit === "bytes" || output.unit === "ns" ? output.unit : "1";
-  return {
-    title: output.name,
-    note: series.map(([name]) => name).join(", "),
-    unit,
-    x: output.x,
-    lines: series.map(([name, values]) => ({ name, values })),
-    counted: output.xUnit === "ns" ? undefined : "point",
-  };
 }
 
 /** Darker is more; of many rows and columns the largest of those that fall together. */

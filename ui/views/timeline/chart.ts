@@ -5,11 +5,14 @@ import type { Profile } from "../../model/profile";
 import { firstEndingAfter, type Timeline } from "../../model/timeline";
 import type { Link } from "../../model/timeline_facts";
 import { moved, placeOfSpan, type Move } from "../../model/timeline_moves";
+import type { Hits } from "../../model/timeline_search";
 import { visible } from "../../model/units";
 import { Drawing, type Layers, type Sheet } from "../canvas";
 import { fitted, withAlpha } from "../colours";
+import type { CounterFact, Counters } from "./counters";
 import { ROW, Rows } from "./rows";
 import { niceStep, tickText } from "./scale";
+import type { Note } from "./state";
 
 const HEAD = 20;
 const GAP = 8;
@@ -24,7 +27,12 @@ export interface Range {
 export interface ChartEvents {
   select(span: number): void;
   range(range: Range | null): void;
-  hover(span: number, x: number, y: number): void;
+  /** A span, a counter, or neither. */
+  hover(span: number, x: number, y: number, counter?: CounterFact | null): void;
+  /** Another part is looked at. */
+  viewed(view: Range): void;
+  /** A note is wanted at a time. */
+  note(at: number): void;
 }
 
 export class TimelineChart extends Drawing {
@@ -38,6 +46,7 @@ export class TimelineChart extends Drawing {
   private anchor = -1;
   private links: Link[] = [];
   private range: Range | null = null;
+  private notes: readonly Note[] = [];
   private drag: { from: number; x: number; y: number; top: number; view: Range; pans: boolean; moved: boolean } | null =
     null;
   private readonly rows: Rows;
@@ -46,13 +55,14 @@ export class TimelineChart extends Drawing {
     layers: Layers,
     profile: Profile,
     private readonly timeline: Timeline,
+    private readonly counters: Counters,
     private readonly on: ChartEvents,
   ) {
     super(layers);
     const { canvas } = this;
     this.view = { from: 0, to: timeline.length_ns };
     this.rows = new Rows(profile, timeline, this.rects);
-    let top = RULER;
+    let top = RULER + counters.height;
     for (const lane of timeline.lanes) {
       this.tops.push(top);
       top += HEAD + lane.rows.length * ROW + GAP;
@@ -63,6 +73,7 @@ export class TimelineChart extends Drawing {
     this.listen(canvas, "pointermove", (event) => this.move(event));
     this.listen(canvas, "pointerup", (event) => this.release(event));
     this.listen(canvas, "pointerleave", () => this.on.hover(-1, 0, 0));
+    this.listen(this.scroll, "scroll", () => this.on.hover(-1, 0, 0));
     this.listen(canvas, "dblclick", (event) => {
       const span = this.spanAt(event);
       if (span >= 0) this.lookAt(this.timeline.start[span], this.timeline.end[span]);
@@ -78,16 +89,45 @@ export class TimelineChart extends Drawing {
     this.draw();
   }
 
+  /** What is sought, what findings are about, what was noted. */
+  say(hits: Hits | null, found: ReadonlySet<number>, notes: readonly Note[]): void {
+    this.notes = notes;
+    this.rows.seek(hits, found);
+    this.draw();
+  }
+
+  /** As an address asks for it. */
+  place(view: Range | null, range: Range | null): void {
+    this.range = range;
+    if (view) this.show(view.from, view.to);
+    else this.show(0, this.timeline.length_ns);
+  }
+
+  /** A span brought into sight, wide enough to be seen. */
+  goTo(span: number): void {
+    const [start, end] = [this.timeline.start[span], this.timeline.end[span]];
+    const wide = this.view.to - this.view.from;
+    if ((end - start) * this.scale < 12) this.show(start - 20 * (end - start), start + 60 * (end - start));
+    else if (end - start > wide) this.lookAt(start, end);
+    this.reveal(span);
+  }
+
   lookAt(from: number, to: number): void {
     const wide = Math.max(NARROWEST_NS, to - from);
     this.show(from - 0.1 * wide, from + 1.1 * wide);
   }
 
-  private show(from: number, to: number): void {
+  lookAround(at: number): void {
+    const wide = this.view.to - this.view.from;
+    this.show(at - wide / 2, at + wide / 2);
+  }
+
+  show(from: number, to: number): void {
     const whole = this.timeline.length_ns;
     const wide = Math.min(whole, Math.max(NARROWEST_NS, to - from));
     const start = Math.max(0, Math.min(whole - wide, from));
     this.view = { from: start, to: start + wide };
+    this.on.viewed(this.view);
     this.draw();
   }
 
@@ -100,6 +140,7 @@ export class TimelineChart extends Drawing {
     const { context, colours, width, height, top } = sheet;
     this.rows.begin(this.view, this.selected);
     this.width = width;
+    this.counters.draw(sheet, this.rects, this.view, RULER - top);
     this.timeline.lanes.forEach((lane, i) => {
       const y = this.tops[i] - top;
       const bottom = y + HEAD + lane.rows.length * ROW;
@@ -135,6 +176,25 @@ export class TimelineChart extends Drawing {
   protected override finish(sheet: Sheet): void {
     this.drawLinks(sheet);
     this.drawRuler(sheet);
+    this.drawNotes(sheet);
+  }
+
+  private drawNotes({ context, colours, width, height }: Sheet): void {
+    for (const { at, text } of this.notes) {
+      const x = Math.round((at - this.view.from) * this.scale) + 0.5;
+      if (x < 0 || x > width) continue;
+      context.strokeStyle = context.fillStyle = colours.outline;
+      context.lineWidth = 1;
+      context.beginPath();
+      context.moveTo(x, 0);
+      context.lineTo(x, height);
+      context.stroke();
+      const shown = fitted(context, visible(text), Math.min(220, width - x - 12));
+      if (!shown) continue;
+      context.fillRect(x, 1, context.measureText(shown).width + 10, RULER - 4);
+      context.fillStyle = getComputedStyle(this.scroll).backgroundColor;
+      context.fillText(shown, x + 5, RULER / 2);
+    }
   }
 
   private drawLinks({ context, colours, top }: Sheet): void {
@@ -201,6 +261,11 @@ export class TimelineChart extends Drawing {
     return -1;
   }
 
+  private counterAt(event: { clientX: number; clientY: number }): CounterFact | null {
+    const y = event.clientY - this.canvas.getBoundingClientRect().top;
+    return y < RULER ? null : this.counters.at(y + this.scroll.scrollTop - RULER, this.timeAt(event.clientX));
+  }
+
   private timeAt(clientX: number): number {
     return this.view.from + (clientX - this.canvas.getBoundingClientRect().left) / this.scale;
   }
@@ -215,7 +280,8 @@ export class TimelineChart extends Drawing {
   private move(event: PointerEvent): void {
     const { drag } = this;
     if (!drag) {
-      this.on.hover(this.spanAt(event), event.clientX, event.clientY);
+      const span = this.spanAt(event);
+      this.on.hover(span, event.clientX, event.clientY, span < 0 ? this.counterAt(event) : null);
       return;
     }
     if (!drag.moved && Math.abs(event.clientX - drag.x) < 4) return;
@@ -292,6 +358,7 @@ export class TimelineChart extends Drawing {
       else this.show(0, this.timeline.length_ns);
     } else if (event.key === "m" && this.selected >= 0)
       this.select({ from: this.timeline.start[this.selected], to: this.timeline.end[this.selected] });
+    else if (event.key === "n") this.on.note(this.momentOfNote());
     else if (event.key === "0") this.show(0, this.timeline.length_ns);
     else if (event.key === "Enter" && this.range) this.show(this.range.from, this.range.to);
     else if (event.key === "Enter" && this.selected >= 0)
@@ -302,6 +369,12 @@ export class TimelineChart extends Drawing {
     } else return;
     event.preventDefault();
     event.stopPropagation();
+  }
+
+  /** Where a note belongs: where what is selected begins, else the middle of what is seen. */
+  momentOfNote(): number {
+    if (this.range) return this.range.from;
+    return this.selected >= 0 ? this.timeline.start[this.selected] : (this.view.from + this.view.to) / 2;
   }
 
   /** Selects the span that a key leads to; with `extend` the range from where that began. */

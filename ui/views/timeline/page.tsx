@@ -2,20 +2,30 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { withPrediction, type Chosen } from "../../model/predicted";
+import { BadPattern } from "../../model/search";
+import { chartsOf } from "../../model/series";
 import { busyShare, ofProcess, spanText, timelineOf, type Timeline } from "../../model/timeline";
-import { chromeTrace, linksOf } from "../../model/timeline_facts";
+import { linksOf } from "../../model/timeline_facts";
+import { ofRole, rolesOf } from "../../model/timeline_roles";
+import { below, searched, type Hits } from "../../model/timeline_search";
 import { EventKindNames } from "../../model/schema.generated";
-import { duration, number, visible } from "../../model/units";
+import { duration, visible } from "../../model/units";
+import { placeOf, went } from "../address";
 import type { Opened } from "../opened";
 import { DrawingLayers, type Layers } from "../canvas";
-import { Dot, NoWindow, ProcessChoice, Toggle } from "../widgets";
-import { TimelineChart, type Range } from "./chart";
-import { LanePanel, RangePanel, SpanPanel } from "./panels";
-import { PredictionChoice } from "./prediction";
+import { Dot, NoWindow } from "../widgets";
+import { TimelineChart } from "./chart";
+import { Counters, type CounterFact } from "./counters";
+import { Minimap } from "./minimap";
+import { Notes } from "./notes";
+import { LanePanel, pathText, RangePanel, SpanPanel } from "./panels";
 import { shownKind } from "./scale";
+import { timelineFrom, timelineLink, type TimelineState } from "./state";
+import { Toolbar } from "./toolbar";
 
 const IDLE = 0.01; // of the window: a thread that was at work for less is folded
 const LOOKED_AT = 2000;
+const ADDRESS_MS = 250; // while somebody pans, the address waits
 const LEGEND: [string, string][] = [
   ["thread", "step"],
   ["python", "Python"],
@@ -47,12 +57,17 @@ export function TimelinePage({ opened, shown }: { opened: Opened; shown: boolean
 }
 
 function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
-  const { profile } = opened;
+  const { profile, search } = opened;
+  const [state, setState] = useState<TimelineState>(() => timelineFrom(placeOf(location.hash).parameters));
+  const set = (change: Partial<TimelineState>) => setState((old) => ({ ...old, ...change }));
   const [hideLibrary, setHide] = useState(true);
   const [chosen, setChosen] = useState<Chosen[]>([]);
   const measured = useMemo(() => timelineOf(profile, hideLibrary) as Timeline, [profile, hideLibrary]);
-  const [process, setProcess] = useState(-1);
-  const whole = useMemo(() => ofProcess(chosen.reduce(withPrediction, measured), process), [measured, chosen, process]);
+  const roles = useMemo(() => rolesOf(profile, measured), [measured]);
+  const whole = useMemo(
+    () => ofRole(profile, ofProcess(chosen.reduce(withPrediction, measured), state.process), state.role),
+    [measured, chosen, state.process, state.role],
+  );
   const [showIdle, setIdle] = useState(false);
   const busy = useMemo(
     () => whole.lanes.filter((lane) => lane.kind !== "thread" || busyShare(whole, lane) >= IDLE),
@@ -63,80 +78,123 @@ function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
     () => (folded && !showIdle ? { ...whole, lanes: busy } : whole),
     [whole, busy, showIdle, folded],
   );
+  const charts = useMemo(() => chartsOf(profile), [profile]);
+  const [showCounters, setCounters] = useState(true);
+  const counters = useMemo(() => new Counters(showCounters ? charts : []), [charts, showCounters]);
   const [span, select] = useState(-1);
-  const [range, setRange] = useState<Range | null>(null);
-  const [tip, setTip] = useState<{ span: number; x: number; y: number } | null>(null);
+  const [tip, setTip] = useState<Tipped | null>(null);
   const layers = useRef<Partial<Layers>>({});
+  const map = useRef<HTMLCanvasElement>(null);
   const chart = useRef<TimelineChart | null>(null);
   const event = span >= 0 ? timeline.event[span] : -1;
   const links = useMemo(() => (event >= 0 ? linksOf(profile, event) : []), [event]);
+  const findings = opened.findings?.findings ?? [];
+  const sought = useMemo((): { hits: Hits | null; said: string } => {
+    try {
+      const paths = findings[state.finding]?.paths;
+      const hits = paths ? below(profile, timeline, paths) : searched(profile, timeline, search, state.search);
+      const events = hits ? `${hits.spans.length} found, ${duration(hits.sum_ns)}` : "";
+      return { hits, said: hits && !hits.spans.length ? "nothing found" : events };
+    } catch (error) {
+      if (error instanceof BadPattern) return { hits: null, said: error.message };
+      throw error;
+    }
+  }, [timeline, state.search, state.finding, opened.findings]);
+  const about = useMemo(() => new Set(findings.flatMap((one) => one.paths)), [opened.findings]);
 
+  const now = useRef(state);
+  now.current = state;
   useEffect(() => {
-    const made = new TimelineChart(layers.current as Layers, profile, timeline, {
+    const made = new TimelineChart(layers.current as Layers, profile, timeline, counters, {
       select,
-      range: setRange,
-      hover: (one, x, y) => setTip(one >= 0 ? { span: one, x, y } : null),
+      range: (range) => set({ range }),
+      hover: (one, x, y, counter) => setTip(one >= 0 || counter ? { span: one, x, y, counter: counter ?? null } : null),
+      viewed: (view) => {
+        small.draw(view, document.documentElement.dataset.theme ?? "");
+        set({ view: view.to - view.from < timeline.length_ns ? view : null });
+      },
+      note: (at) => set({ notes: [...now.current.notes, { at, text: "" }] }),
+    });
+    const small = new Minimap(map.current as HTMLCanvasElement, timeline, (middle) => {
+      const wide = made.view.to - made.view.from;
+      made.show(middle - wide / 2, middle + wide / 2);
     });
     chart.current = made;
     select(-1);
-    return () => made.close();
-  }, [timeline]);
-  useEffect(() => chart.current?.mark(span, links), [span, links]);
+    made.place(now.current.view, now.current.range);
+    const again = () => small.draw(made.view, document.documentElement.dataset.theme ?? "");
+    addEventListener("themechange", again);
+    addEventListener("resize", again);
+    return () => {
+      removeEventListener("themechange", again);
+      removeEventListener("resize", again);
+      small.close();
+      made.close();
+    };
+  }, [timeline, counters]);
+  useEffect(() => chart.current?.mark(span, links), [span, links, timeline, counters]);
+  useEffect(
+    () => chart.current?.say(sought.hits, about, state.notes),
+    [sought, about, state.notes, timeline, counters],
+  );
+  useEffect(() => {
+    if (sought.hits?.spans.length && state.finding >= 0) chart.current?.goTo(sought.hits.spans[0]);
+  }, [state.finding]);
   useEffect(() => {
     if (shown) chart.current?.draw();
   }, [shown]);
+  useEffect(() => {
+    // Back, a link on another page, an address typed by hand
+    const follow = () => {
+      const place = placeOf(location.hash);
+      if (place.page !== "timeline") return;
+      const asked = timelineFrom(place.parameters);
+      setState(asked);
+      chart.current?.place(asked.view, asked.range);
+    };
+    addEventListener("hashchange", follow);
+    return () => removeEventListener("hashchange", follow);
+  }, []);
+  useEffect(() => {
+    if (!shown) return;
+    const later = setTimeout(() => {
+      const link = timelineLink(state);
+      if (placeOf(location.hash).page === "timeline" && link !== location.hash) went(link, true);
+    }, ADDRESS_MS);
+    return () => clearTimeout(later);
+  }, [state, shown]);
 
-  const save = () => {
-    const address = URL.createObjectURL(new Blob([chromeTrace(profile, timeline)], { type: "application/json" }));
-    const link = document.createElement("a");
-    link.href = address;
-    link.download = "leadline-trace.json";
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(address), 10_000);
+  const nextHit = (step: number) => {
+    const { hits } = sought;
+    if (!hits?.spans.length) return;
+    const at = hits.spans.indexOf(span);
+    const view = chart.current?.view.from ?? 0;
+    const first = hits.spans.findIndex((one) => timeline.end[one] > view);
+    const next = hits.spans[at < 0 ? Math.max(0, first) : (at + step + hits.spans.length) % hits.spans.length];
+    select(next);
+    chart.current?.goTo(next);
   };
   return (
     <>
-      <div class="toolbar">
-        <h2>Timeline</h2>
-        <span class="quiet">
-          {number(profile.tables.events.start_ns.length)} events in {duration(timeline.length_ns)}
-        </span>
-        <Toggle
-          label="Hide libraries"
-          title="Leave library frames out of the call stacks"
-          on={hideLibrary}
-          flip={() => setHide(!hideLibrary)}
-        />
-        {folded ? (
-          <Toggle
-            label={`${folded} idle lane${folded > 1 ? "s" : ""}`}
-            title="Show threads that were at work for less than 1 % of the window"
-            on={showIdle}
-            flip={() => setIdle(!showIdle)}
-          />
-        ) : null}
-        <ProcessChoice profile={profile} value={process} choose={setProcess} />
-        <PredictionChoice opened={opened} chosen={chosen} choose={setChosen} />
-        <span class="grow" />
-        <span class="quiet small">drag selects, Ctrl and wheel zooms, Shift drags, f fits, m marks</span>
-        <button type="button" class="plain" onClick={() => chart.current?.zoom(0.5)} aria-label="Zoom in">
-          +
-        </button>
-        <button type="button" class="plain" onClick={() => chart.current?.zoom(2)} aria-label="Zoom out">
-          −
-        </button>
-        <button
-          type="button"
-          class="plain"
-          onClick={save}
-          title="A file that ui.perfetto.dev and chrome://tracing open"
-        >
-          Save for Perfetto
-        </button>
-      </div>
+      <Toolbar
+        opened={opened}
+        timeline={timeline}
+        state={state}
+        set={set}
+        roles={roles}
+        said={sought.said}
+        nextHit={nextHit}
+        chart={() => chart.current}
+        chosen={chosen}
+        choose={setChosen}
+        hideLibrary={[hideLibrary, setHide]}
+        idle={[folded, showIdle, setIdle]}
+        counters={[charts.length, showCounters, setCounters]}
+      />
       <Legend timeline={timeline} opened={opened} />
       <div class="flame-main">
         <div class="flame-left">
+          <canvas class="minimap" ref={map} aria-hidden="true" />
           <DrawingLayers
             layers={layers.current}
             name="timeline"
@@ -145,8 +203,9 @@ function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
           {tip ? <Tip opened={opened} timeline={timeline} tip={tip} /> : null}
         </div>
         <aside class="details" tabIndex={0} aria-live="polite" aria-label="Selected part of the timeline">
-          {range ? (
-            <RangePanel opened={opened} timeline={timeline} range={range} />
+          <Notes notes={state.notes} put={(notes) => set({ notes })} look={(at) => chart.current?.lookAround(at)} />
+          {state.range ? (
+            <RangePanel opened={opened} timeline={timeline} range={state.range} />
           ) : span >= 0 ? (
             <SpanPanel opened={opened} timeline={timeline} span={span} links={links} select={select} />
           ) : (
@@ -189,25 +248,30 @@ function Legend({ opened, timeline }: { opened: Opened; timeline: Timeline }) {
   );
 }
 
-function Tip({
-  timeline,
-  tip,
-  opened,
-}: {
-  opened: Opened;
-  timeline: Timeline;
-  tip: { span: number; x: number; y: number };
-}) {
+interface Tipped {
+  span: number;
+  counter: CounterFact | null;
+  x: number;
+  y: number;
+}
+
+function Tip({ timeline, tip, opened }: { opened: Opened; timeline: Timeline; tip: Tipped }) {
   const right = tip.x > innerWidth / 2;
   const style = {
     left: right ? undefined : `${tip.x + 14}px`,
     right: right ? `${innerWidth - tip.x + 14}px` : undefined,
     top: `${tip.y + 18}px`,
   };
+  const { span, counter } = tip;
+  const [head, ...rest] = counter
+    ? [...counter.text.split("\n"), counter.node >= 0 ? pathText(opened, counter.node) : ""]
+    : [visible(spanText(opened.profile, timeline, span).name), duration(timeline.end[span] - timeline.start[span])];
   return (
     <div class="tip" style={style} aria-hidden="true">
-      <b>{visible(spanText(opened.profile, timeline, tip.span).name)}</b>
-      <div>{duration(timeline.end[tip.span] - timeline.start[tip.span])}</div>
+      <b>{head}</b>
+      {rest.filter(Boolean).map((line) => (
+        <div>{line}</div>
+      ))}
     </div>
   );
 }

@@ -2,6 +2,7 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { operatorName } from "../../model/frames";
+import { scopesOf } from "../../model/scopes";
 import { EventKindNames } from "../../model/schema.generated";
 import { spanText, type Timeline } from "../../model/timeline";
 import { bare } from "../../model/names";
@@ -230,4 +231,14 @@ function NodePanel({ opened, timeline, span, links, select }: SpanProps) {
       ) : null}
     </>
   );
+}
+
+/** The user's line and the operator of a node. */
+export function pathText(opened: Opened, node: number): string {
+  const { profile } = opened;
+  const { user, outer, phase } = scopesOf(profile);
+  const frame = profile.frame[Math.max(0, user[node])];
+  const line = user[node] >= 0 ? `${opened.shortFile(profile.frameText("file", frame))}:${profile.line(frame)}` : "";
+  const names = [phase[node], outer[node], node].filter((row) => row >= 0).map((row) => profile.name(row));
+  return visible([line, ...new Set(names)].filter(Boolean).join(" › "));
 }

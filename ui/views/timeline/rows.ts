@@ -7,6 +7,7 @@ import { kindName } from "../../model/frames";
 import { bare } from "../../model/names";
 import type { Profile } from "../../model/profile";
 import { EventKindNames } from "../../model/schema.generated";
+import type { Hits } from "../../model/timeline_search";
 import { firstEndingAfter, firstStartingAt, spanText, type Lane, type Timeline } from "../../model/timeline";
 import { visible } from "../../model/units";
 import type { Rectangle, Sheet } from "../canvas";
@@ -19,6 +20,8 @@ export const ROW = 17;
 const TEXT_FROM = 28;
 const HOLLOW = 0.22;
 const FAINTEST = 0.06;
+const DIMMED = 0.28; // what is not sought
+const BADGE_FROM = 9;
 
 export class Rows {
   /** Where the selected span was drawn. */
@@ -26,6 +29,8 @@ export class Rows {
   private view: Range = { from: 0, to: 1 };
   private selected = -1;
   private scale = 1;
+  private hits: Hits | null = null;
+  private found: ReadonlySet<number> = new Set();
   private readonly labels = new Map<number, string>();
   private readonly coverages = new Map<Int32Array, Coverage>();
   /** Colours of this drawing, by kind of event and of frame. */
@@ -37,6 +42,13 @@ export class Rows {
     private readonly timeline: Timeline,
     private readonly rects: Rects,
   ) {}
+
+  /** Spans that stand out, and nodes that findings are about. */
+  seek(hits: Hits | null, found: ReadonlySet<number>): void {
+    if (hits !== this.hits) this.coverages.clear(); // they go by colour
+    this.hits = hits;
+    this.found = found;
+  }
 
   /** Before the rows of a drawing. */
   begin(view: Range, selected: number): void {
@@ -75,6 +87,12 @@ export class Rows {
       if (wide > TEXT_FROM) {
         context.fillStyle = colours.ink;
         context.fillText(fitted(context, this.label(span), wide - 8), x + 4, y + ROW / 2);
+      }
+      if (wide > BADGE_FROM && this.found.has(timeline.node[span])) {
+        context.fillStyle = colours.outline;
+        context.beginPath();
+        context.arc(x + wide - 5, y + 5, 2.5, 0, 2 * Math.PI);
+        context.fill();
       }
       if (span === this.selected) this.outlined = { x, y, width: wide, height: ROW - 1 };
       i++;
@@ -140,8 +158,11 @@ export class Rows {
     const event = this.timeline.event[span];
     const node = this.timeline.node[span];
     const { events, frames } = this.profile.tables;
-    if (node < 0) return -1 - this.numberOf(this.timeline.texts[-1 - node].kind);
-    return (event >= 0 ? events.kind[event] + 1 : 0) * 256 + frames.kind[this.profile.frame[node]];
+    const kind =
+      node < 0
+        ? -1 - this.numberOf(this.timeline.texts[-1 - node].kind)
+        : (event >= 0 ? events.kind[event] + 1 : 0) * 256 + frames.kind[this.profile.frame[node]];
+    return 2 * kind + (this.hits?.is(span) ? 1 : 0);
   }
 
   private colour(colours: Palette, span: number): number {
@@ -157,6 +178,7 @@ export class Rows {
         event >= 0 || node < 0
           ? colours.of(`kind-${shownKind(event < 0 ? undefined : EventKindNames[events.kind[event]], kind)}`)
           : withAlpha(colours.of(`kind-${kind}`), 0.72);
+      if (this.hits) colour = this.hits.is(span) ? colours.of("found") : withAlpha(colour, DIMMED);
       this.shades.set(key, colour);
     }
     return colour;
@@ -173,10 +195,19 @@ export class Rows {
     if (label === undefined) {
       const event = this.timeline.event[span];
       const { kind, step } = this.profile.tables.events;
-      const { name } = spanText(this.profile, this.timeline, span);
+      const { name, kind: frame } = spanText(this.profile, this.timeline, span);
       const isStep = event >= 0 && EventKindNames[kind[event]] === "step";
-      this.labels.set(span, (label = isStep ? `step ${step[event]}` : visible(bare(name))));
+      this.labels.set(
+        span,
+        (label = isStep ? `step ${step[event]}` : visible(frame === "module" ? tail(name) : bare(name))),
+      );
     }
     return label;
   }
+}
+
+/** The last two parts of a module's name; those before stand in the rows above. */
+function tail(name: string): string {
+  const parts = name.split(".");
+  return parts.length > 2 ? `…${parts.slice(-2).join(".")}` : name;
 }
