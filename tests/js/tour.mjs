@@ -1,5 +1,6 @@
 // node tour.mjs ADDRESS|FILE: goes through a profile with a trace window as a person would and prints what was seen as JSON.
 
+import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
 import { open, selectedBox, settled as settledOn, withPage } from "./browser.mjs";
 
@@ -45,6 +46,17 @@ const observed = await withPage({ colorScheme: "dark" }, async (page, seen) => {
   await settled();
   o.badPattern = await page.locator(".found").innerText();
   await page.keyboard.press("Escape");
+  const asFile = page.waitForEvent("download");
+  await page.locator("#page-flame select[aria-label='Save as']").selectOption("SVG");
+  o.svg = (await readFile(await (await asFile).path(), "utf8")).slice(0, 4);
+  await page.locator("#page-flame .details button", { hasText: "Drop" }).click();
+  await settled();
+  o.dropped = {
+    chips: await page.locator("#page-flame .crumbs .chip").allInnerTexts(),
+    address: await page.evaluate(() => location.hash),
+  };
+  await page.locator("#page-flame .crumbs .chip").click();
+  await settled();
   await page.locator("#page-flame select[aria-label^=Colour]").selectOption("heat");
   await page.keyboard.press("r");
   await settled();
@@ -117,7 +129,7 @@ const observed = await withPage({ colorScheme: "dark" }, async (page, seen) => {
     o.without = await choice.locator("option").allInnerTexts();
   }
   const download = page.waitForEvent("download");
-  await page.locator("button", { hasText: "Save for Perfetto" }).click();
+  await page.locator("#page-timeline select[aria-label='Save as']").selectOption({ label: "Perfetto, Chrome" });
   o.saved = (await download).suggestedFilename();
 
   // counters stand above the lanes, on their axis: the first lane begins below them

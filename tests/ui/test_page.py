@@ -47,6 +47,13 @@ def test_search_zoom_callers(tour):
     assert tour["badPattern"].startswith("not a regular expression")
 
 
+def test_a_frame_is_dropped_and_the_picture_saved(tour):
+    assert tour["svg"] == "<svg"
+    (chip,) = tour["dropped"]["chips"]
+    assert "left out" in chip
+    assert "transform=drop+" in tour["dropped"]["address"]
+
+
 def test_a_line_leads_to_its_source_and_back(tour):
     assert tour["lines"][0].startswith("train.py:")
     assert len(tour["source"]["marked"]) == 1

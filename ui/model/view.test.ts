@@ -3,7 +3,9 @@
 import { expect, test } from "vitest";
 import { around } from "./around";
 import { BadPattern, Search } from "./search";
+import { pathText } from "./same_path";
 import { drawn } from "./testing/drawing";
+import type { TransformKind } from "./transforms";
 import { twins } from "./twins";
 import { TreeView, type ViewNode, type ViewOptions } from "./view";
 
@@ -187,4 +189,48 @@ test("equal processes have boxes of their own, unless they are joined", async ()
   expect(apart.find(ranks.tables.processes.node[0]).value).toBe(5);
   const joined = new TreeView(ranks, { ...options, joinProcesses: true });
   expect(joined.children(joined.root).map((node) => `${joined.label(node)} ${node.value}`)).toEqual(["mm 12"]);
+});
+
+test("parts are dropped, merged and looked at alone, and shares are of what is left", async () => {
+  const profile = await drawn(MODEL);
+  const does = (...list: [TransformKind, string][]) =>
+    text(
+      new TreeView(profile, {
+        ...PLAIN,
+        hideLibrary: true,
+        transforms: list.map(([kind, of]) => ({ kind, of, name: "" })),
+      }),
+    );
+  expect(does(["drop", "operator relu"])).toBe(`all 12
+  process 1: a.py 12
+    Main 12
+      main · t.py:3 12
+        h.1 (Block) 7
+          mm 7
+        h.0 (Block) 5
+          mm 5`);
+  expect(does(["function", "module h.*"])).toBe(`all 13
+  h.1 (Block) 8
+    mm 7
+    relu 1
+  h.0 (Block) 5
+    mm 5`);
+  expect(does(["function", "module h.*"], ["merge", "module h.*"])).toBe("all 13\n  mm 12\n  relu 1");
+  const path = pathText(profile, 6);
+  expect(does(["focus", path], ["drop", "operator mm"])).toBe("all 0");
+  expect(does(["drop", "operator mm"], ["drop", "python main t.py:3"])).toBe("all 0");
+  const inverted = {
+    ...PLAIN,
+    inverted: true,
+    transforms: [{ kind: "function", of: "operator relu", name: "" } as const],
+  };
+  expect(text(new TreeView(profile, inverted))).toBe("all (bottom-up) 3\n  relu 3");
+});
+
+test("in the order of first calls", async () => {
+  const profile = await drawn(MODEL);
+  const view = new TreeView(profile, { ...PLAIN, hideLibrary: true, foldLayers: true, order: "time" });
+  expect(text(view).split("\n").slice(0, 7).map((line) => line.trim())).toEqual([
+    "all 15", "process 1: a.py 13", "Main 13", "main · t.py:3 13", "h.* (Block) 13", "mm 12", "relu 1",
+  ]); // prettier-ignore
 });

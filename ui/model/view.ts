@@ -5,6 +5,7 @@
 import { baseName, foldedName, operatorName, PRUNED } from "./frames";
 import type { FrameRow, NodeRow, Profile } from "./profile";
 import { processName } from "./timeline";
+import { transformed, type Transform, type Transformed } from "./transforms";
 import { below, bare } from "./names";
 import { visible } from "./units";
 
@@ -15,6 +16,9 @@ export interface ViewOptions {
   foldLayers: boolean;
   joinProcesses: boolean;
   collapseRecursion: boolean;
+  /** The largest first, or as they were first called. */
+  order?: "size" | "time";
+  transforms?: readonly Transform[];
 }
 
 export interface ViewNode {
@@ -38,6 +42,8 @@ export class TreeView {
   readonly root: ViewNode;
   private readonly own: Float64Array;
   private readonly whole: Float64Array;
+  private readonly done: Transformed | null;
+  private readonly columns = new Map<string, { own: Float64Array; whole: Float64Array }>();
   private readonly groups: Int32Array | null;
   private readonly hiddenFrame: Uint8Array;
 
@@ -45,17 +51,45 @@ export class TreeView {
     readonly profile: Profile,
     readonly options: ViewOptions,
   ) {
-    const { own, whole } = profile.metrics.values(options.metric);
+    this.done = transformed(profile, options.transforms ?? []);
+    const { own, whole } = this.values(options.metric);
     this.own = own;
     this.whole = whole;
     this.groups = options.foldLayers ? foldedFrames(profile) : null;
     this.hiddenFrame = hiddenFrames(profile, options);
     const rows: NodeRow[] = [];
-    if (options.inverted) for (let row = 0; row < profile.size; row++) if (own[row] > 0) rows.push(row);
+    if (options.inverted)
+      for (let row = 0; row < profile.size; row++) if (own[row] > 0 && this.shown(row)) rows.push(row);
     if (!options.inverted) rows.push(0);
-    this.total = whole[0];
+    this.total = this.roots?.reduce((sum, row) => sum + whole[row], 0) ?? whole[0];
     this.root = made(null, -1, rows, rows);
     this.root.value = this.total;
+  }
+
+  private get roots(): NodeRow[] | null {
+    return this.done?.roots ?? null;
+  }
+
+  private shown(row: NodeRow): boolean {
+    return !this.done || this.done.inside[row] === 1;
+  }
+
+  private hidden(row: NodeRow): boolean {
+    return this.hiddenFrame[this.profile.frame[row]] === 1 || this.done?.merged[row] === 1;
+  }
+
+  /** A metric without what is left out. */
+  private values(metric: string): { own: Float64Array; whole: Float64Array } {
+    const all = this.profile.metrics.values(metric);
+    if (!this.done?.dropped.length) return all;
+    let made = this.columns.get(metric);
+    if (!made) {
+      made = { own: all.own, whole: all.whole.slice() };
+      for (const row of this.done.dropped)
+        for (let at = row; at >= 0; at = this.profile.parent[at]) made.whole[at] -= all.whole[row];
+      this.columns.set(metric, made);
+    }
+    return made;
   }
 
   children(node: ViewNode): ViewNode[] {
@@ -76,40 +110,45 @@ export class TreeView {
   }
 
   private callees(node: ViewNode): ViewNode[] {
-    const { childStart, childRows, frame } = this.profile;
+    const { childStart, childRows } = this.profile;
     const groups = new Map<number, ViewNode>();
     const collapse = this.options.collapseRecursion ? groupsAbove(node) : null;
     const stack = node.rows.length === 1 ? [node.rows[0]] : [...node.rows];
+    const take = (child: NodeRow) => {
+      if (!(this.whole[child] > 0) || !this.shown(child)) return;
+      const group = this.group(child);
+      if (this.hidden(child) || collapse?.has(group)) stack.push(child);
+      else put(groups, node, group, child, child, this.whole[child]);
+    };
+    if (!node.parent && this.roots) {
+      stack.length = 0;
+      this.roots.forEach(take);
+    }
     while (stack.length) {
       const row = stack.pop() as number;
-      for (let i = childStart[row]; i < childStart[row + 1]; i++) {
-        const child = childRows[i];
-        if (!(this.whole[child] > 0)) continue;
-        const group = this.group(child);
-        if (this.hiddenFrame[frame[child]] || collapse?.has(group)) stack.push(child);
-        else put(groups, node, group, child, child, this.whole[child]);
-      }
+      for (let i = childStart[row]; i < childStart[row + 1]; i++) take(childRows[i]);
     }
     return this.sorted(groups);
   }
 
   private callers(node: ViewNode): ViewNode[] {
-    const { parent, frame } = this.profile;
+    const { parent } = this.profile;
     const groups = new Map<number, ViewNode>();
     const collapse = this.options.collapseRecursion ? groupsAbove(node) : null;
     for (let i = 0; i < node.rows.length; i++) {
       const source = node.rows[i];
       let row = node.depth === 0 ? source : parent[node.at[i]];
-      while (row > 0 && (this.hiddenFrame[frame[row]] || collapse?.has(this.group(row)))) row = parent[row];
-      if (row > 0) put(groups, node, this.group(row), source, row, this.own[source]);
+      while (row > 0 && (this.hidden(row) || collapse?.has(this.group(row)))) row = parent[row];
+      if (row > 0 && this.shown(row)) put(groups, node, this.group(row), source, row, this.own[source]);
     }
     return this.sorted(groups);
   }
 
-  /** The largest first, except that what is drawn together comes last. */
+  /** The largest first or as they were first called, except that what is drawn together comes last. */
   private sorted(groups: Map<number, ViewNode>): ViewNode[] {
     const nodes = [...groups.values()];
     const last = (node: ViewNode) => (this.profile.kind(node.at[0]) === PRUNED ? 1 : 0);
+    if (this.options.order === "time") return nodes.sort((a, b) => last(a) - last(b) || firstOf(a) - firstOf(b));
     return nodes.sort((a, b) => last(a) - last(b) || b.value - a.value || a.at[0] - b.at[0]);
   }
 
@@ -121,7 +160,7 @@ export class TreeView {
 
   /** Sum of another metric over the same call paths. */
   valueOf(node: ViewNode, metric: string): number {
-    const { own, whole } = this.profile.metrics.values(metric);
+    const { own, whole } = this.values(metric);
     const column = this.options.inverted ? own : whole;
     return node.rows.reduce((sum, row) => sum + column[row], 0);
   }
@@ -215,6 +254,9 @@ function put(
   if (node.at !== node.rows) node.at.push(at);
   node.value += value;
 }
+
+/** Rows are numbered as they were first called. */
+const firstOf = (node: ViewNode) => node.at.reduce((a, b) => Math.min(a, b));
 
 function groupsAbove(node: ViewNode): Set<number> {
   const groups = new Set<number>();

@@ -9,7 +9,7 @@ import type { Findings, Report } from "../model/report";
 import { samePath } from "../model/same_path";
 import { Search } from "../model/search";
 import { storedReport } from "../model/stored";
-import { duration, visible } from "../model/units";
+import { visible } from "../model/units";
 import { placeOf, sourceLink, sourceOf, went } from "./address";
 import { CapturePage } from "./capture";
 import { useComparison } from "./comparison";
@@ -18,9 +18,10 @@ import { FlamePage, type FlameHandle } from "./flame/page";
 import { firstState, fromLink, toLink, type FlameState } from "./flame/state";
 import { emptyPages } from "./empty";
 import { Guard } from "./guard";
+import { Header, type Live, type LiveState } from "./header";
 import { Help, Logo } from "./help";
 import type { Host } from "./host";
-import { arrows, switchTheme } from "./keys";
+import { switchTheme } from "./keys";
 import { KernelsPage } from "./kernels/page";
 import type { Opened } from "./opened";
 import { StartPage } from "./start/page";
@@ -56,15 +57,6 @@ interface Kept {
   /** The row that the flame graph is zoomed to. */
   zoomed: number | null;
 }
-
-type LiveState = "live" | "held" | "ended" | "lost";
-
-const LIVE_SAYS: Record<LiveState, [string, string]> = {
-  live: ["Live", "Follows the run; press to hold what is shown"],
-  held: ["Held", "Holds what is shown; press to follow the run"],
-  ended: ["Ended", "The run has ended; this is its file"],
-  lost: ["Not live", "The server has ended; run `leadline view --live` again"],
-};
 
 /** Opens the first profile of the host and shows it in `root`; whatever goes wrong is a sentence on the page. */
 export async function start(root: HTMLElement, makeHost: () => Host): Promise<void> {
@@ -144,7 +136,7 @@ interface AppProps {
 
 interface LiveProps {
   kept?: Kept;
-  live?: { state: LiveState; look: number; hold(): void };
+  live?: Live;
 }
 
 function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
@@ -330,65 +322,17 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
   }
 
   const { meta } = report;
-  const facts = [
-    meta.started_at.replace("T", " ").replace("Z", " UTC"),
-    meta.wall_ns ? duration(meta.wall_ns) : "",
-    meta.python && `Python ${meta.python}`,
-    ...meta.frameworks,
-    meta.host,
-  ].filter(Boolean);
   return (
     <>
-      <header class="top">
-        <Logo />
-        <div class="program">
-          <h1 title={visible(meta.program)}>{visible(meta.program)}</h1>
-          <div class="quiet small">{visible(facts.join(" · "))}</div>
-        </div>
-        <div class="tabs" role="tablist" aria-label="Pages" onKeyDown={(event) => arrows(event, names, current, show)}>
-          {pages.map(([name, title]) => (
-            <button
-              type="button"
-              role="tab"
-              id={`tab-${name}`}
-              aria-controls={`page-${name}`}
-              aria-selected={name === current}
-              class={empty[name] ? "faint" : ""}
-              title={empty[name]}
-              tabIndex={name === current ? 0 : -1}
-              onClick={() => show(name)}
-            >
-              {title}
-              {name === "capture" && report.losses.length ? (
-                <span class="badge" title="Something was not measured">
-                  !
-                </span>
-              ) : null}
-            </button>
-          ))}
-        </div>
-        <div class="tools">
-          {live ? (
-            <button
-              type="button"
-              class={`live ${live.state}`}
-              data-look={live.look}
-              title={LIVE_SAYS[live.state][1]}
-              aria-pressed={live.state === "live"}
-              disabled={live.state === "ended" || live.state === "lost"}
-              onClick={live.hold}
-            >
-              {LIVE_SAYS[live.state][0]}
-            </button>
-          ) : null}
-          <button type="button" title="Light or dark (t)" aria-label="Light or dark" onClick={switchTheme}>
-            ◐
-          </button>
-          <button type="button" title="Keys (?)" aria-label="Keys" onClick={() => setHelp(true)}>
-            ?
-          </button>
-        </div>
-      </header>
+      <Header
+        opened={opened}
+        tabs={pages.map(([name, title]) => [name, title])}
+        current={current}
+        empty={empty}
+        show={show}
+        live={live}
+        help={() => setHelp(true)}
+      />
       {meta.complete || (live && live.state !== "ended") ? null : (
         <div class="banner">The process was killed; data after the last flush is missing.</div>
       )}

@@ -68,6 +68,24 @@ export abstract class Drawing {
     this.draw();
   }
 
+  /** What is drawn now, on the page's ground. */
+  picture(): Promise<Blob> {
+    const made = document.createElement("canvas");
+    made.width = this.canvas.width;
+    made.height = this.canvas.height;
+    const context = made.getContext("2d");
+    const ground = getComputedStyle(this.scroll).backgroundColor;
+    if (context) {
+      context.fillStyle = ground;
+      context.fillRect(0, 0, made.width, made.height);
+      context.drawImage(this.painter.canvas, 0, 0);
+      context.drawImage(this.canvas, 0, 0);
+    }
+    return new Promise((done, failed) =>
+      made.toBlob((blob) => (blob ? done(blob) : failed(new Error("The browser made no picture.")))),
+    );
+  }
+
   draw(): void {
     if (!this.scheduled)
       this.scheduled = requestAnimationFrame(() => {

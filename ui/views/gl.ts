@@ -58,6 +58,8 @@ export class Rects {
 
 export interface Painter {
   readonly kind: "webgl2" | "2d";
+  /** The canvas it paints on now. */
+  readonly canvas: HTMLCanvasElement;
   paint(rects: Rects, width: number, height: number, ratio: number): void;
 }
 
@@ -74,6 +76,9 @@ export function painter(canvas: HTMLCanvasElement, again: () => void): Painter {
   return {
     get kind() {
       return current.kind;
+    },
+    get canvas() {
+      return current.canvas;
     },
     paint: (...what) => current.paint(...what),
   };
@@ -119,6 +124,7 @@ function webgl(gl: WebGL2RenderingContext): Painter | null {
   const size = gl.getUniformLocation(program, "size");
   return {
     kind: "webgl2",
+    canvas: gl.canvas as HTMLCanvasElement,
     paint(rects, width, height, ratio) {
       resize(gl.canvas as HTMLCanvasElement, width, height, ratio);
       gl.viewport(0, 0, gl.canvas.width, gl.canvas.height);
@@ -170,6 +176,7 @@ function canvas2d(canvas: HTMLCanvasElement): Painter {
   const context = canvas.getContext("2d");
   return {
     kind: "2d",
+    canvas,
     paint(rects, width, height, ratio) {
       resize(canvas, width, height, ratio);
       if (!context) return;

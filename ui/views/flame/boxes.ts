@@ -61,6 +61,7 @@ export function layout(view: TreeView, span: Span, width: number): Layout {
       const at = start + before[i];
       if (at >= right) break;
       if (child.value * scale >= SMALLEST) stack.push([child, at]);
+      else if (view.options.order === "time") continue;
       else if (view.kind(children[children.length - 1]) !== PRUNED)
         break; // all that follow are smaller
       else i = Math.max(i, children.length - 2);

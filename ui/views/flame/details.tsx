@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { besideOthers, ranksMeasured } from "../../model/alone";
 import { operatorName } from "../../model/frames";
 import type { Profile } from "../../model/profile";
-import { MetricInfo } from "../../model/schema.generated";
+import type { TransformKind } from "../../model/transforms";
 import { twins } from "../../model/twins";
 import { duration, inUnit, metricName, number, share, visible } from "../../model/units";
 import type { TreeView, ViewNode } from "../../model/view";
@@ -12,6 +12,7 @@ import type { Opened } from "../opened";
 import { Dot, KindChip } from "../widgets";
 import { Origin } from "./origin";
 import { SourceLine } from "../source_line";
+import { Calls, PerStep, TransformButtons } from "./actions";
 import { Hardware } from "./hardware";
 import { Instructions } from "./instructions";
 
@@ -21,6 +22,7 @@ export interface DetailsActions {
   callers(node: ViewNode): void;
   sandwich(node: ViewNode): void;
   row(row: number): void;
+  transform(kind: TransformKind, node: ViewNode): void;
   spenders(): { view: TreeView; nodes: ViewNode[] };
 }
 
@@ -92,11 +94,15 @@ function Frame({ opened, view, node, job, actions }: Props & { node: ViewNode })
       {node.parent ? <Origin opened={opened} rows={profile.path(node.at[0]).reverse()} /> : null}
       <FindingsOf opened={opened} node={node} />
       <Costs view={view} node={node} />
+      <PerStep view={view} node={node} steps={opened.report.start?.steps ?? 0} />
       {job === view.profile ? null : <OtherRanks view={view} node={node} job={job} />}
       {node.parent ? (
-        <button type="button" class="plain" onClick={() => actions.sandwich(node)}>
-          All callers and callees
-        </button>
+        <div class="finding-links">
+          <button type="button" class="plain" onClick={() => actions.sandwich(node)}>
+            All callers and callees
+          </button>
+          <TransformButtons view={view} node={node} act={actions.transform} />
+        </div>
       ) : null}
       <Calls view={view} node={node} />
       <Twins view={view} node={node} actions={actions} />
@@ -186,43 +192,6 @@ function OtherRanks({ view, node, job }: { view: TreeView; node: ViewNode; job: 
         </tbody>
       </table>
     </>
-  );
-}
-
-/** What was measured at this very frame: one row per metric with its spread. */
-function Calls({ view, node }: { view: TreeView; node: ViewNode }) {
-  const stats = useMemo(() => [...view.profile.metrics.stats(node.at.slice(0, 20_000))], [view, node]);
-  const shown = stats.filter(([, one]) => one.count > 0);
-  if (!shown.length) return null;
-  return (
-    <details class="spread">
-      <summary>Each measurement at this frame</summary>
-      <div class="scroll">
-        <table class="costs">
-          <thead>
-            <tr>
-              <th scope="col">metric</th>
-              {["count", "min", "mean", "max", "std"].map((head) => (
-                <th scope="col">{head}</th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {shown.map(([name, one]) => (
-              <tr>
-                <th scope="row" title={view.profile.metrics.doc(name)}>
-                  {metricName(name)}
-                </th>
-                <td>{number(one.count)}</td>
-                {[one.min, one.mean, one.max, one.std].map((value) => (
-                  <td>{inUnit(value, MetricInfo[name].unit)}</td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-    </details>
   );
 }
 

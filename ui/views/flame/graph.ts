@@ -131,11 +131,7 @@ export class FlameGraph extends Drawing {
     const above = node.depth < this.zoom.depth;
     const dim = (this.found !== null && !hit) || above;
     const gap = box.width > 3 ? 1 : 0;
-    const colour = hit
-      ? colours.of("found")
-      : this.colouring
-        ? this.colouring(node, colours)
-        : colours.of(`kind-${this.view.shade(node)}`);
+    const colour = hit ? colours.of("found") : this.colourOf(node, colours);
     const alpha = dim ? 0.32 : this.view.library(node) ? 0.62 : 1;
     this.rects.add(box.x, y, Math.max(box.width - gap, 0.5), ROW - 1, withAlpha(colour, alpha));
     if (box.width > TEXT_FROM) {
@@ -154,13 +150,16 @@ export class FlameGraph extends Drawing {
       this.outline(sheet, { x: box.x, y, width: box.width - gap, height: ROW - 1 }, node === this.selected);
   }
 
+  colourOf(node: ViewNode, colours: Palette): number {
+    return this.colouring?.(node, colours) ?? colours.of(`kind-${this.view.shade(node)}`);
+  }
+
   /** The whole view, small, with what is looked at. */
   private drawMinimap(): void {
     const width = this.scroll.clientWidth;
     const height = this.minimap.clientHeight;
-    this.minimap.hidden = this.span.from <= 0 && this.span.to >= 1;
     const context = this.minimap.getContext("2d");
-    if (this.minimap.hidden || !height || !context) return;
+    if (!height || !context) return;
     this.minimap.width = width; // its size on the page is the style sheet's
     this.minimap.height = height;
     const whole = layout(this.view, { from: 0, to: 1 }, width);

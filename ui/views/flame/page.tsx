@@ -6,12 +6,16 @@ import type { Profile } from "../../model/profile";
 import { scopesOf } from "../../model/scopes";
 import { BadPattern, Search, type Found } from "../../model/search";
 import { metricName, number, share } from "../../model/units";
+import { transformOf } from "../../model/transforms";
 import { TreeView, type ViewNode, type ViewOptions } from "../../model/view";
 import { DrawingLayers, type Layers } from "../canvas";
 import type { Opened } from "../opened";
+import { saved, SaveMenu } from "../saving";
 import { CopyButton, ProcessChoice, Toggle } from "../widgets";
 import { COLOURINGS, colouring, type ColourName } from "./colouring";
+import { Crumbs, Transforms } from "./crumbs";
 import { Details } from "./details";
+import { svgOf } from "./picture";
 import { FlameGraph } from "./graph";
 import { Beside, Tip } from "./legend";
 import { Sandwich } from "./sandwich";
@@ -201,17 +205,25 @@ export function FlamePage({ opened: job, state, set, shown, handle, zoomed: tell
           on={state.foldLayers}
           flip={() => flip("foldLayers")}
         />
-        <Toggle
-          label="Join processes"
-          title="Show the same call path of all processes and threads as one (p)"
-          on={state.joinProcesses}
-          flip={() => flip("joinProcesses")}
-        />
+        {profile.tables.threads.name.length > 1 ? (
+          <Toggle
+            label="Join processes"
+            title="Show the same call path of all processes and threads as one (p)"
+            on={state.joinProcesses}
+            flip={() => flip("joinProcesses")}
+          />
+        ) : null}
         <Toggle
           label="Fold recursion"
           title="Draw a frame that calls itself once (r)"
           on={state.collapseRecursion}
           flip={() => flip("collapseRecursion")}
+        />
+        <Toggle
+          label="In time order"
+          title="Order boxes by when they were first called, not by size"
+          on={state.order === "time"}
+          flip={() => set({ order: state.order === "time" ? "size" : "time" })}
         />
         <ProcessChoice
           profile={profile}
@@ -272,11 +284,18 @@ export function FlamePage({ opened: job, state, set, shown, handle, zoomed: tell
           }}
         />
         <CopyButton text={() => link(selected, zoomed)} label="link to this view" shown="copy link" />
+        <SaveMenu
+          choices={{
+            SVG: () => graph.current && saved("flame.svg", "image/svg+xml", svgOf(graph.current, view)),
+            PNG: () => graph.current?.picture().then((blob) => saved("flame.png", "image/png", blob)),
+          }}
+        />
       </div>
+      <Transforms list={state.transforms} put={(transforms) => set({ transforms, row: null })} />
       <Crumbs view={view} zoomed={zoomed} zoom={zoom} />
       <div class="flame-main">
         <div class="flame-left">
-          <canvas class="minimap" ref={minimap} hidden aria-hidden="true" />
+          <canvas class="minimap" ref={minimap} aria-hidden="true" />
           <DrawingLayers
             layers={layers.current}
             name="flame"
@@ -302,6 +321,11 @@ export function FlamePage({ opened: job, state, set, shown, handle, zoomed: tell
             zoom,
             callers,
             sandwich: setSandwich,
+            transform: (kind, node) =>
+              set({
+                transforms: [...state.transforms, transformOf(profile, kind, node.at[0], view.label(node))],
+                row: null,
+              }),
             row: (row) => set({ row, asked: state.asked + 1, inverted: false }),
             spenders: () => {
               const bottomUp = viewOf({ ...options, inverted: true });
@@ -347,8 +371,8 @@ function follow({ host, profile }: Opened, node: ViewNode): void {
 }
 
 function viewOptions(state: FlameState): ViewOptions {
-  const { metric, inverted, hideLibrary, foldLayers, joinProcesses, collapseRecursion } = state;
-  return { metric, inverted, hideLibrary, foldLayers, joinProcesses, collapseRecursion };
+  const { metric, inverted, hideLibrary, foldLayers, joinProcesses, collapseRecursion, order, transforms } = state;
+  return { metric, inverted, hideLibrary, foldLayers, joinProcesses, collapseRecursion, order, transforms };
 }
 
 function searched(opened: Opened, text: string, metric: string): { found: Found | null; said: string } {
@@ -369,26 +393,4 @@ function searched(opened: Opened, text: string, metric: string): { found: Found 
 function isAbove(node: ViewNode, other: ViewNode): boolean {
   for (let at: ViewNode | null = other; at; at = at.parent) if (at === node) return true;
   return false;
-}
-
-function Crumbs({ view, zoomed, zoom }: { view: TreeView; zoomed: ViewNode; zoom: (node: ViewNode) => void }) {
-  const nodes: ViewNode[] = [];
-  for (let node: ViewNode | null = zoomed; node; node = node.parent) nodes.push(node);
-  const shown = nodes.length > 7 ? [...nodes.slice(0, 5), null, nodes[nodes.length - 1]] : nodes;
-  return (
-    <nav class="crumbs" aria-label="Zoomed path" hidden={nodes.length === 1}>
-      {[...shown].reverse().map((node, i) => (
-        <>
-          {i ? <span class="quiet">›</span> : null}
-          {node ? (
-            <button type="button" onClick={() => zoom(node)}>
-              {view.label(node)}
-            </button>
-          ) : (
-            <span class="quiet">…</span>
-          )}
-        </>
-      ))}
-    </nav>
-  );
 }

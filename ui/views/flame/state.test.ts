@@ -7,10 +7,11 @@ const profile = () =>
 
 test("a link says the whole state", async () => {
   const link =
-    "metric=calls&inverted=1&hideLibrary=0&foldLayers=0&joinProcesses=1&collapseRecursion=1&colour=heat&search=mm&row=3";
+    "metric=calls&inverted=1&hideLibrary=0&foldLayers=0&joinProcesses=1&collapseRecursion=1&colour=heat&search=mm&row=3&order=time&transform=drop+operator+mm&transform=cut";
   const state = { ...firstState(await profile()), ...fromLink(new URLSearchParams(link), await profile()) };
   expect(state).toEqual({
     metric: "calls", inverted: true, hideLibrary: false, foldLayers: false, joinProcesses: true, collapseRecursion: true,
+    order: "time", transforms: [{ kind: "drop", of: "operator mm", name: "mm" }],
     colour: "heat", search: "mm", rank: -1, row: 3, asked: 0,
   }); // prettier-ignore
 });

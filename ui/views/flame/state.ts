@@ -3,6 +3,7 @@
 import { ranksAlone } from "../../model/alone";
 import type { Profile } from "../../model/profile";
 import { pathText, rowOfPath } from "../../model/same_path";
+import { transformFrom, transformText, type Transform } from "../../model/transforms";
 import { COLOURINGS, type ColourName } from "./colouring";
 
 export interface FlameState {
@@ -12,6 +13,8 @@ export interface FlameState {
   foldLayers: boolean;
   joinProcesses: boolean;
   collapseRecursion: boolean;
+  order: "size" | "time";
+  transforms: Transform[];
   colour: ColourName;
   search: string;
   /** The rank of a merged job that is shown alone; -1: all together. */
@@ -30,6 +33,8 @@ export function firstState(profile: Profile): FlameState {
     foldLayers: true,
     joinProcesses: profile.tables.processes.pid.length > 1,
     collapseRecursion: false,
+    order: "size",
+    transforms: [],
     colour: "kind",
     search: "",
     rank: -1,
@@ -38,14 +43,18 @@ export function firstState(profile: Profile): FlameState {
   };
 }
 
+const MOST_TRANSFORMS = 20;
+
 /** What a link has to say, beside what is shown at first: the row by its path, which other files of the program have too. */
 export function toLink(state: FlameState, profile: Profile, row: number | null): string {
   const first = firstState(profile);
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(state)) {
-    if (name === "asked" || name === "row" || value === first[name as keyof FlameState]) continue;
+    if (name === "asked" || name === "row" || name === "transforms" || value === first[name as keyof FlameState])
+      continue;
     parameters.set(name, typeof value === "boolean" ? (value ? "1" : "0") : String(value));
   }
+  for (const one of state.transforms) parameters.append("transform", transformText(one));
   if (row) parameters.set("path", pathText(profile, row));
   const text = parameters.toString();
   return text ? `#flame?${text}` : "#flame";
@@ -60,6 +69,9 @@ export function fromLink(parameters: URLSearchParams, profile: Profile): Partial
   if (metric && profile.metrics.describe(metric)) asked.metric = metric;
   const colour = parameters.get("colour");
   if (colour && Object.hasOwn(COLOURINGS, colour)) asked.colour = colour as ColourName;
+  if (parameters.get("order") === "time") asked.order = "time";
+  const transforms = parameters.getAll("transform").map(transformFrom);
+  if (transforms.length) asked.transforms = transforms.filter((one) => one !== null).slice(0, MOST_TRANSFORMS);
   const search = parameters.get("search");
   if (search) asked.search = search;
   const rank = Number(parameters.get("rank") ?? NaN);

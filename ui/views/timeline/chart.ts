@@ -11,12 +11,11 @@ import { Drawing, type Layers, type Sheet } from "../canvas";
 import { fitted, withAlpha } from "../colours";
 import type { CounterFact, Counters } from "./counters";
 import { ROW, Rows } from "./rows";
-import { niceStep, tickText } from "./scale";
+import { drawNotes, drawRuler, RULER } from "./ruler";
 import type { Note } from "./state";
 
 const HEAD = 20;
 const GAP = 8;
-const RULER = 22;
 const NARROWEST_NS = 50;
 
 export interface Range {
@@ -175,26 +174,9 @@ export class TimelineChart extends Drawing {
 
   protected override finish(sheet: Sheet): void {
     this.drawLinks(sheet);
-    this.drawRuler(sheet);
-    this.drawNotes(sheet);
-  }
-
-  private drawNotes({ context, colours, width, height }: Sheet): void {
-    for (const { at, text } of this.notes) {
-      const x = Math.round((at - this.view.from) * this.scale) + 0.5;
-      if (x < 0 || x > width) continue;
-      context.strokeStyle = context.fillStyle = colours.outline;
-      context.lineWidth = 1;
-      context.beginPath();
-      context.moveTo(x, 0);
-      context.lineTo(x, height);
-      context.stroke();
-      const shown = fitted(context, visible(text), Math.min(220, width - x - 12));
-      if (!shown) continue;
-      context.fillRect(x, 1, context.measureText(shown).width + 10, RULER - 4);
-      context.fillStyle = getComputedStyle(this.scroll).backgroundColor;
-      context.fillText(shown, x + 5, RULER / 2);
-    }
+    const ground = getComputedStyle(this.scroll).backgroundColor;
+    drawRuler(sheet, this.view, ground);
+    drawNotes(sheet, this.view, this.notes, ground);
   }
 
   private drawLinks({ context, colours, top }: Sheet): void {
@@ -222,25 +204,6 @@ export class TimelineChart extends Drawing {
     if (!place) return null;
     const x = (this.timeline[side][span] - this.view.from) * this.scale;
     return { x, y: this.tops[place.lane] - top + HEAD + (place.depth + 0.5) * ROW };
-  }
-
-  private drawRuler({ context, colours, width }: Sheet): void {
-    context.fillStyle = getComputedStyle(this.scroll).backgroundColor;
-    context.fillRect(0, 0, width, RULER - 2);
-    const wide = this.view.to - this.view.from;
-    const step = niceStep((wide * 110) / width);
-    context.fillStyle = colours.muted;
-    context.strokeStyle = colours.muted;
-    context.lineWidth = 0.5;
-    const first = Math.ceil(this.view.from / step) * step;
-    for (let at = first; at < this.view.to; at += step) {
-      const x = (at - this.view.from) * this.scale;
-      context.fillText(tickText(Math.round(at), Math.round(first), step), x + 4, RULER / 2);
-      context.beginPath();
-      context.moveTo(x, 0);
-      context.lineTo(x, RULER - 2);
-      context.stroke();
-    }
   }
 
   /** The span under the pointer, or -1. */

@@ -5,7 +5,7 @@ import type { Timeline } from "../../model/timeline";
 import { chromeTrace } from "../../model/timeline_facts";
 import { duration, number, visible } from "../../model/units";
 import type { Opened } from "../opened";
-import { saved } from "../saving";
+import { saved, SaveMenu } from "../saving";
 import { CopyButton, ProcessChoice, Toggle } from "../widgets";
 import type { TimelineChart } from "./chart";
 import { PredictionChoice } from "./prediction";
@@ -126,14 +126,15 @@ export function Toolbar(props: Props) {
         label="link to this view"
         shown="copy link"
       />
-      <button
-        type="button"
-        class="plain"
-        onClick={() => saved("leadline-trace.json", "application/json", chromeTrace(profile, timeline))}
-        title="A file that ui.perfetto.dev and chrome://tracing open"
-      >
-        Save for Perfetto
-      </button>
+      <SaveMenu
+        choices={{
+          "Perfetto, Chrome": () => saved("leadline-trace.json", "application/json", chromeTrace(profile, timeline)),
+          PNG: () =>
+            chart()
+              ?.picture()
+              .then((blob) => saved("timeline.png", "image/png", blob)),
+        }}
+      />
     </div>
   );
 }
