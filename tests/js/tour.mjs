@@ -135,10 +135,10 @@ const observed = await withPage({ colorScheme: "dark" }, async (page, seen) => {
   // counters stand above the lanes, on their axis: the first lane begins below them
   const high = () => page.locator("#page-timeline .flame-spacer").evaluate((one) => parseFloat(one.style.height));
   o.withCounters = await high();
-  await page.locator("#page-timeline .toggle", { hasText: "Counters" }).click();
+  await page.locator("#page-timeline .toggle", { hasText: /counter/i }).click();
   await settled();
   o.withoutCounters = await high();
-  await page.locator("#page-timeline .toggle", { hasText: "Counters" }).click();
+  await page.locator("#page-timeline .toggle", { hasText: /counter/i }).click();
   const canvasBox = await timeline.boundingBox();
   await page.mouse.move(canvasBox.x + canvasBox.width * 0.5, canvasBox.y + 50);
   await settled();

@@ -205,7 +205,7 @@ export function FlamePage({ opened: job, state, set, shown, handle, zoomed: tell
           on={state.foldLayers}
           flip={() => flip("foldLayers")}
         />
-        {profile.tables.threads.name.length > 1 ? (
+        {profile.tables.processes.pid.length > 1 ? (
           <Toggle
             label="Join processes"
             title="Show the same call path of all processes and threads as one (p)"

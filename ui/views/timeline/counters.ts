@@ -50,6 +50,10 @@ export class Counters {
     this.height = top;
   }
 
+  get count(): number {
+    return this.rows.length;
+  }
+
   /** `y`: where the first row begins. */
   draw({ context, colours, width, height }: Sheet, rects: Rects, view: Range, y: number): void {
     const perPixel = (view.to - view.from) / width;

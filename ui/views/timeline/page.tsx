@@ -24,6 +24,7 @@ import { timelineFrom, timelineLink, type TimelineState } from "./state";
 import { Toolbar } from "./toolbar";
 
 const IDLE = 0.01; // of the window: a thread that was at work for less is folded
+const MOST_COUNTERS = 6;
 const LOOKED_AT = 2000;
 const ADDRESS_MS = 250; // while somebody pans, the address waits
 const LEGEND: [string, string][] = [
@@ -79,8 +80,10 @@ function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
     [whole, busy, showIdle, folded],
   );
   const charts = useMemo(() => chartsOf(profile), [profile]);
-  const [showCounters, setCounters] = useState(true);
-  const counters = useMemo(() => new Counters(showCounters ? charts : []), [charts, showCounters]);
+  const [wanted, setCounters] = useState<boolean | null>(null);
+  const all = useMemo(() => new Counters(charts), [charts]);
+  const showCounters = wanted ?? (all.count <= MOST_COUNTERS && !state.role); // lanes stay in sight
+  const counters = useMemo(() => (showCounters ? all : new Counters([])), [all, showCounters]);
   const [span, select] = useState(-1);
   const [tip, setTip] = useState<Tipped | null>(null);
   const layers = useRef<Partial<Layers>>({});
@@ -115,7 +118,7 @@ function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
       },
       note: (at) => set({ notes: [...now.current.notes, { at, text: "" }] }),
     });
-    const small = new Minimap(map.current as HTMLCanvasElement, timeline, (middle) => {
+    const small = new Minimap(map.current as HTMLCanvasElement, measured, (middle) => {
       const wide = made.view.to - made.view.from;
       made.show(middle - wide / 2, middle + wide / 2);
     });
@@ -189,7 +192,7 @@ function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
         choose={setChosen}
         hideLibrary={[hideLibrary, setHide]}
         idle={[folded, showIdle, setIdle]}
-        counters={[charts.length, showCounters, setCounters]}
+        counters={[all.count, showCounters, setCounters]}
       />
       <Legend timeline={timeline} opened={opened} />
       <div class="flame-main">

@@ -48,7 +48,7 @@ export function Toolbar(props: Props) {
       />
       {charts ? (
         <Toggle
-          label="Counters"
+          label={charts > 1 ? `${charts} counters` : "Counter"}
           title="Show memory, queues and how busy devices were on the same axis"
           on={showCounters}
           flip={() => setCounters(!showCounters)}
