@@ -67,6 +67,10 @@ void ActivityFold::add(const Work& work) {
     return;
   }
   if (!launch) ++counters_.unattributed;
+  if (work.kind == WorkKind::kKernel && work.graph_node == 0) {
+    ++counters_.kernels;
+    if (!launch) ++counters_.kernels_unattributed;
+  }
   add_device_work(work, launch.value_or(Launch{}));
 }
 

@@ -29,6 +29,8 @@ namespace leadline::gpu {
 struct FoldCounters {
   std::uint64_t records = 0;
   std::uint64_t unattributed = 0;
+  std::uint64_t kernels = 0;  // but nodes of graphs
+  std::uint64_t kernels_unattributed = 0;
   std::uint64_t graph_nodes = 0;
   std::uint64_t graph_nodes_unknown = 0;
   std::int64_t vendor_overhead_ns = 0;  // of the vendor's profiling library

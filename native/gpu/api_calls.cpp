@@ -178,8 +178,7 @@ void ApiCalls::begin(const leadline_gpu_api_event& call, bool makes_work) noexce
     if (Recorder* to = recorder()) to->paused_call(correlation);
     return;
   }
-  count_.fetch_add(1, std::memory_order_relaxed);
-  tables_.launches.log()->inside(place, true);
+  tables_.launches.log()->begins(place);
   leadline_event event{};
   event.domain = LEADLINE_DOMAIN_GPU_API;
   event.phase = LEADLINE_BEGIN;
@@ -206,7 +205,7 @@ void ApiCalls::leave(leadline_gpu_kind kind, bool makes_work, bool failed,
   const bool told = tells(thread.stretch) && (present == thread.stretch || present == kClosed);
   if ((failed || thread.captured) && makes_work) tables_.launches.cancel(place_in_log(), thread.correlation);
   if (!failed && (kind == LEADLINE_GPU_ALLOC || kind == LEADLINE_GPU_FREE)) book_memory(kind, address, told);
-  if (tells(thread.stretch)) tables_.launches.log()->inside(place_in_log(), false);
+  if (tells(thread.stretch)) tables_.launches.log()->ends(place_in_log());
   if (!told) {
     // Who heard its begin hears its end; the monitor knows when the pause was.
     if (tells(thread.stretch)) end_call(thread.event, now);

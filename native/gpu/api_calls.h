@@ -68,7 +68,7 @@ class ApiCalls {
   void set_time_waits(bool on) noexcept { time_waits_.store(on, std::memory_order_relaxed); }
   void set_recorder(Recorder* recorder) noexcept { recorder_.store(recorder, std::memory_order_release); }
   Recorder* recorder() const noexcept { return recorder_.load(std::memory_order_acquire); }
-  std::uint64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
+  std::uint64_t count() const noexcept { return tables_.launches.log()->calls(); }
 
  private:
   void book_memory(leadline_gpu_kind kind, std::optional<std::uint64_t> address, bool told) noexcept;
@@ -87,7 +87,6 @@ class ApiCalls {
   std::atomic<std::uint32_t> stretches_{0};
   std::atomic<std::uint32_t> state_{kClosed};
   std::atomic<bool> time_waits_{true};
-  std::atomic<std::uint64_t> count_{0};
 };
 
 }  // namespace leadline::gpu

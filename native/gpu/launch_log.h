@@ -70,8 +70,17 @@ class LaunchLog {
   }
 
   // The thread whose place it is begins and ends a call whose end somebody awaits.
-  void inside(std::uint32_t thread, bool is) noexcept {
-    if (thread < kThreads) threads_[thread].inside.store(is, std::memory_order_release);
+  void begins(std::uint32_t thread) noexcept {
+    Thread& of = threads_[thread];
+    if (thread < kThreads) [[likely]] {
+      of.inside.store(true, std::memory_order_release);
+      of.calls.store(of.calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    } else {
+      of.calls.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  void ends(std::uint32_t thread) noexcept {
+    if (thread < kThreads) threads_[thread].inside.store(false, std::memory_order_release);
   }
   bool any_inside() const noexcept {
     bool any = false;
@@ -113,6 +122,12 @@ class LaunchLog {
     });
   }
 
+  // Calls that began so far.
+  std::uint64_t calls() const noexcept {
+    std::uint64_t sum = 0;
+    each_thread([&](std::uint32_t i) { sum += threads_[i].calls.load(std::memory_order_relaxed); });
+    return sum;
+  }
   // Launches with work, or whose work is expected, that were written so far.
   std::uint64_t works() const noexcept {
     std::uint64_t sum = 0;
@@ -143,6 +158,7 @@ class LaunchLog {
     std::atomic<bool> taken{false};
     std::atomic<bool> inside{false};
     std::atomic<std::uint64_t> works{0};
+    std::atomic<std::uint64_t> calls{0};
     std::atomic<Page*> begin{nullptr};
     // Of the thread that reads; a line of its own.
     alignas(64) Page* first = nullptr;

@@ -40,7 +40,7 @@ def test_kernels_hang_under_the_line_that_launched_them(tmp_path: Path, fakes: P
     ends = {path[-1]: value for path, value in found.items()}
     assert ends == {"gemm(float*)": (3, 150_000), "relu": (3, 30_000)}
     for path in found:
-        assert path[-2] == "cudaLaunchKernel"
+        assert path[-2] == "cuLaunchKernel"
         assert "layer" in path and "train" in path and "launch" in path
         assert (
             path.index("layer") < path.index("train") < path.index("launch")

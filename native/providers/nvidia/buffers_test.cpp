@@ -125,7 +125,7 @@ TEST_CASE("hundreds of threads that launch have a buffer each") {
   nvidia::stop();
   CHECK(TestMonitor::losses().empty());
   CHECK(TestMonitor::folded({"gpu_time"}) ==
-        "serve;cudaLaunchKernel;kernel | device 0 stream 7 | gpu_time count 150 sum 150000\n");
+        "serve;cuLaunchKernel;kernel | device 0 stream 7 | gpu_time count 150 sum 150000\n");
 }
 
 TEST_CASE("buffers are filled with zeros beforehand, also those that come back") {
@@ -212,8 +212,8 @@ TEST_CASE("a long pause switches records and callbacks off, and what goes on aft
   }
   nvidia::stop();
   CHECK(TestMonitor::folded({"gpu_time"}) ==
-        "after;cudaLaunchKernel;kernel | device 0 stream 7 | gpu_time count 1 sum 1000\n"
-        "before;cudaLaunchKernel;kernel | device 0 stream 7 | gpu_time count 1 sum 1000\n");
+        "after;cuLaunchKernel;kernel | device 0 stream 7 | gpu_time count 1 sum 1000\n"
+        "before;cuLaunchKernel;kernel | device 0 stream 7 | gpu_time count 1 sum 1000\n");
   CHECK(TestMonitor::losses().empty());
 }
 

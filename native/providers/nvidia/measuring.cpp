@@ -71,7 +71,7 @@ bool Measuring::start(std::string* message, std::string* holder, bool inside_cud
   InCallback::use(this);
   sampling_ = sampler_ && sampler_->begin();
   const SampledRecords beside = sampling_ ? sampler_->records() : SampledRecords::kNone;
-  if (!subscription_.start_activity(on_requested, on_completed, options_.whole_graphs, options_.wait_records,
+  if (!subscription_.start_activity(on_requested, on_completed, options_.whole_graphs, options_.traces,
                                     sampling_ ? std::optional(beside) : std::nullopt)) {
     sampling_ = false;
     *message = subscription_.message();
@@ -263,6 +263,7 @@ void Measuring::run() {
                    std::chrono::duration_cast<steady_clock::duration>(duration<double>(options_.flush_interval_s));
     }
     if (flush_now || ready_.exchange(false, std::memory_order_acq_rel)) drain();
+    follow_launches_that_are_missed();
     lock.lock();
   }
 }

@@ -77,6 +77,7 @@ class Measuring {
   void learn_devices() noexcept;
   void run();
   void rest_if_paused_long() noexcept;
+  void follow_launches_that_are_missed() noexcept;
   void drain();
   void fold_buffer(const gpu::FullBuffer& full);
   bool fetch();

@@ -1,6 +1,8 @@
 // The buffers that CUPTI asks for and hands over, and when it is let to rest.
 #include <array>
 
+#include "base/ids.h"
+
 #include "gpu/measure.h"
 #include "providers/nvidia/in_callback.h"
 #include "providers/nvidia/measuring.h"
@@ -9,6 +11,7 @@ namespace leadline::nvidia {
 namespace {
 
 constexpr std::int64_t kRestAfterNs = 100'000'000;          // of a pause
+constexpr std::uint64_t kMissedLaunches = 64;               // that CUPTI has not told of
 constexpr std::int64_t kAwaitBeforeRestNs = 2'000'000'000;  // of a pause, for work from before
 
 // Of CUPTI before 12.9, which ends the program where it is answered with no buffer.
@@ -73,6 +76,22 @@ void Measuring::rest_if_paused_long() noexcept {
   subscription_.rest(true);
   flushing_since_ns_.store(0, std::memory_order_relaxed);
   rests_ = true;
+}
+
+// The driver's callbacks have seen all launches wherever that was tried. Where they do not, no launch goes on missing.
+void Measuring::follow_launches_that_are_missed() noexcept {
+  if (subscription_.follows_runtime_launches() || rests_.load(std::memory_order_relaxed)) return;
+  {
+    const std::lock_guard lock(fold_mutex_);
+    const gpu::FoldCounters& counters = fold_.counters();
+    const bool misses =
+        counters.kernels_unattributed >= kMissedLaunches && 2 * counters.kernels_unattributed >= counters.kernels;
+    if (!misses || fatal_.load(std::memory_order_relaxed)) return;
+  }
+  subscription_.follow_runtime_launches();
+  gpu::count_loss(LossKind::kProviderUnavailable, 1,
+                  "This CUPTI does not tell of launches by the driver's callbacks, so the first kernels are on no call "
+                  "path; launches are followed by the runtime's callbacks since.");
 }
 
 }  // namespace leadline::nvidia

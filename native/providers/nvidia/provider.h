@@ -19,10 +19,11 @@ namespace leadline::nvidia {
 struct Options : gpu::Options {               // instructions: "continuous" or "serialised"
   std::vector<std::string> cupti_candidates;  // where to find CUPTI if the program has no copy loaded, best first
   bool shared = true;                         // share CUPTI with other tools where it can be shared
-  bool whole_graphs = false;       // one record per replayed graph instead of one per kernel: cheaper, coarser
-  bool wait_records = true;        // records of waits, 9 to 11 µs a launch on an H100; without them calls are timed
-  bool time_regions = true;        // without CUPTI: time regions with CUDA events
-  std::int64_t sample_period = 0;  // a sample every 2^period cycles; 0: what CUPTI chooses
+  bool whole_graphs = false;  // one record per replayed graph instead of one per kernel: cheaper, coarser
+  bool traces = true;  // what only a timeline shows: calls on events, records of waits and of CUPTI's own work. Without
+                       // them waits are timed by their calls; records of waits cost 3 to 9 µs a launch on an H100
+  bool time_regions = true;                   // without CUPTI: time regions with CUDA events
+  std::int64_t sample_period = 0;             // a sample every 2^period cycles; 0: what CUPTI chooses
   std::int64_t counter_interval_ns = 50'000;  // between two readings of hardware counters
   bool replay = false;                        // count them kernel by kernel, each run as often as it takes
   std::int64_t replay_launches = 32;          // in one stretch

@@ -132,7 +132,7 @@ TEST_CASE("a call that was open at the end of one session hides no call of the n
   const Region region("work");
   REQUIRE(nvidia::start(quick()).measuring);
   {
-    const ApiScope open(nvidia::cupti::Domain::kRuntime, 211, "cudaLaunchKernel", nullptr, gpu.context());
+    const ApiScope open(nvidia::cupti::Domain::kDriver, 307, "cuLaunchKernel", nullptr, gpu.context());
     nvidia::stop();
     REQUIRE(nvidia::start(quick()).measuring);
   }
@@ -141,7 +141,7 @@ TEST_CASE("a call that was open at the end of one session hides no call of the n
   CHECK(TestMonitor::api_events(LEADLINE_BEGIN).size() == 2);
   CHECK(TestMonitor::losses()["gpu_record_unattributed"] == 0);
   CHECK(TestMonitor::folded({"gpu_time"}) ==
-        "work;cudaLaunchKernel;cudaLaunchKernel;kernel | device 0 stream 7 | gpu_time count 1 sum 1000\n");
+        "work;cuLaunchKernel;cuLaunchKernel;kernel | device 0 stream 7 | gpu_time count 1 sum 1000\n");
 }
 
 TEST_CASE("kernels of one name from several generated files are told apart by the file that launches them") {
@@ -208,8 +208,8 @@ TEST_CASE("CUDA that starts later is measured from its first call; without a con
   CHECK(nvidia::stop().message == "");
   CHECK(none_left_since(threads));
   CHECK(TestMonitor::folded({"gpu_time", "occupancy"}) ==
-        "train;cudaLaunchKernel;kernel | device 0 stream 7 | gpu_time count 1 sum 1000\n"
-        "train;cudaLaunchKernel;kernel | device 0 stream 7 | occupancy count 1 sum 1000000\n");
+        "train;cuLaunchKernel;kernel | device 0 stream 7 | gpu_time count 1 sum 1000\n"
+        "train;cuLaunchKernel;kernel | device 0 stream 7 | occupancy count 1 sum 1000000\n");
   CHECK(TestMonitor::losses().empty());
 }
 

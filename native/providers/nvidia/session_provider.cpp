@@ -10,7 +10,7 @@ Options options_of(const ProviderOptions& given) {
   options.cupti_candidates = given.get("cupti_candidates", options.cupti_candidates);
   options.shared = given.get("shared", options.shared);
   options.whole_graphs = given.get("whole_graphs", options.whole_graphs);
-  options.wait_records = given.get("wait_records", options.wait_records);
+  options.traces = given.get("traces", options.traces);
   options.time_regions = given.get("time_regions", options.time_regions);
   options.sample_period = given.get("sample_period", options.sample_period);
   options.counter_interval_ns = given.get("counter_interval_ns", options.counter_interval_ns);

@@ -1,6 +1,8 @@
 #include "providers/nvidia/subscription.h"
 
 #include <array>
+#include <cstdlib>
+#include <string_view>
 
 #include "leadline/monitor.h"
 #include "providers/nvidia/call_trace.h"
@@ -36,6 +38,11 @@ constexpr std::array kResources{cupti::Resource::kContextCreated,
                                 cupti::Resource::kGraphNodeCloned};
 
 }  // namespace
+
+LaunchCalls launch_calls_asked() noexcept {
+  const char* const asked = std::getenv("LEADLINE_CUPTI_LAUNCHES");  // NOLINT(concurrency-mt-unsafe): read once
+  return asked != nullptr && std::string_view(asked) == "both" ? LaunchCalls::kBoth : LaunchCalls::kDriver;
+}
 
 const char* to_string(SubscriptionMode mode) noexcept {
   switch (mode) {
@@ -133,10 +140,11 @@ void Subscription::use_clock_of_monitor() {
 }
 
 bool Subscription::start_activity(cupti::BufferRequested requested, cupti::BufferCompleted completed, bool whole_graphs,
-                                  bool waits, std::optional<SampledRecords> sampled) {
+                                  bool traces, std::optional<SampledRecords> sampled) {
   const CuptiFunctions& call = library_.call();
   plain_requested = requested;
   plain_completed = completed;
+  traces_ = traces;
   // Else CUPTI fills each buffer with zeros in the launch that asks for it.
   if (std::uint8_t on = 1; call.set_attribute != nullptr && mode_ == SubscriptionMode::kSingle) {
     std::size_t size = sizeof on;
@@ -170,7 +178,8 @@ bool Subscription::start_activity(cupti::BufferRequested requested, cupti::Buffe
     }
   };
   for (const KindName& kind : wanted) {
-    if (waits || kind.kind != cupti::Kind::kSynchronization) try_enable(kind);
+    const bool is_of_traces = kind.kind == cupti::Kind::kSynchronization || kind.kind == cupti::Kind::kOverhead;
+    if (traces || !is_of_traces) try_enable(kind);
   }
   // With this kind on, CUPTI reports a replayed graph as one record and its kernels not at all.
   if (whole_graphs) try_enable({cupti::Kind::kGraphTrace, "graphs"});
@@ -181,11 +190,19 @@ bool Subscription::enable_one(cupti::Domain domain, std::uint32_t cbid, bool on)
   return library_.call().enable_callback(on ? 1 : 0, subscriber_, domain, cbid) == cupti::kSuccess;
 }
 
+// What a run does not ask for costs it nothing: CUPTI calls back for what is enabled only.
+bool Subscription::is_wanted(cupti::Domain domain, const ApiCall& call) const noexcept {
+  if (!call.followed) return false;
+  const bool is_of_traces = call.kind == LEADLINE_GPU_EVENT_RECORD || call.kind == LEADLINE_GPU_STREAM_WAIT;
+  if (is_of_traces && !traces_) return false;
+  return call.kind != LEADLINE_GPU_LAUNCH || domain == cupti::Domain::kDriver || follows_runtime_launches();
+}
+
 void Subscription::enable_callbacks() {
   for (const cupti::Domain domain : {cupti::Domain::kDriver, cupti::Domain::kRuntime}) {
     const std::vector<ApiCall>& calls = calls_.calls(domain);
     for (std::size_t cbid = 1; cbid < calls.size(); ++cbid) {
-      if (calls[cbid].followed) enable_one(domain, static_cast<std::uint32_t>(cbid), true);
+      if (is_wanted(domain, calls[cbid])) enable_one(domain, static_cast<std::uint32_t>(cbid), true);
     }
   }
   for (const cupti::Resource resource : kResources) {
@@ -193,6 +210,15 @@ void Subscription::enable_callbacks() {
   }
   constexpr std::uint32_t kFatalError = 1;
   enable_one(cupti::Domain::kState, kFatalError, true);
+}
+
+void Subscription::follow_runtime_launches() {
+  launch_calls_.store(LaunchCalls::kBoth, std::memory_order_relaxed);
+  const std::vector<ApiCall>& calls = calls_.calls(cupti::Domain::kRuntime);
+  for (std::size_t cbid = 1; cbid < calls.size(); ++cbid) {
+    if (calls[cbid].kind == LEADLINE_GPU_LAUNCH && calls[cbid].followed)
+      enable_one(cupti::Domain::kRuntime, static_cast<std::uint32_t>(cbid), true);
+  }
 }
 
 void Subscription::rest(bool on) {
@@ -205,7 +231,7 @@ void Subscription::rest(bool on) {
       const bool is_kept = kind == LEADLINE_GPU_ALLOC || kind == LEADLINE_GPU_FREE ||
                            kind == LEADLINE_GPU_GRAPH_CREATE || kind == LEADLINE_GPU_GRAPH_INSTANTIATE;
       // One by one: switching the whole domain off may take others' callbacks and records with it before 12.6.
-      if (calls[cbid].followed && !is_kept) enable_one(domain, static_cast<std::uint32_t>(cbid), !on);
+      if (is_wanted(domain, calls[cbid]) && !is_kept) enable_one(domain, static_cast<std::uint32_t>(cbid), !on);
     }
   }
 }

@@ -95,13 +95,14 @@ void ApiScope::tell(cupti::Site site) {
   void* user = nullptr;
   {
     const std::lock_guard lock(gpu.mutex);
-    if (gpu.is_enabled(domain_, cbid_)) {
+    if (gpu.is_enabled(domain_, cbid_) && (gpu.tells_inner_calls || api_depth == 1)) {
       function = gpu.callback;
       user = gpu.callback_user;
     }
   }
   // As in CUPTI, a call whose begin was not told may still be told at its end.
   data_.site = site;
+  if (function) ++gpu.callbacks_told;
   if (function) function(user, domain_, cbid_, &data_);
 }
 

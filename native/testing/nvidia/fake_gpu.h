@@ -101,6 +101,8 @@ class FakeGpu {
   cupti::Result subscribe_result = cupti::kSuccess;
   cupti::Result activity_result = cupti::kSuccess;
   bool inner_ids_differ = false;  // a driver call inside a runtime call gets its own correlation id
+  bool tells_inner_calls = true;  // driver calls inside runtime calls have callbacks, as far as any CUPTI was seen
+  std::atomic<std::uint64_t> callbacks_told{0};
   bool names_work = true;
   std::int64_t loads_ns = 0;  // the next launch loads its code first, for so long
   Delivery delivery;

@@ -37,6 +37,8 @@ void FakeGpu::reset() {
   costs.clear();
   unanswered.clear();
   inner_ids_differ = false;
+  tells_inner_calls = true;
+  callbacks_told = 0;
   real_clock = waits_asleep = false;
   waiting_ran_ns = 0;
   names_work = true;

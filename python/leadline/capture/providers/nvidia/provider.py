@@ -176,8 +176,9 @@ def _attach_options(options: Options) -> dict[str, Any]:
     asked: dict[str, Any] = {
         "cupti_candidates": list(cupti_candidates()),
         "recording": os.environ.get(RECORDING_VARIABLE, ""),
-        # They cost more than all else together (bench/results/gpu_launch_cost.md); a window draws its edges from them.
-        "wait_records": options.trace is not None,
+        # Records of waits cost more than all else together (bench/results/gpu_launch_cost.md), calls on events are as
+        # many as launches; a window draws its edges from both.
+        "traces": options.trace is not None,
     }
     if options.gpu_metrics:
         asked |= _counting_options(options)
