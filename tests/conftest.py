@@ -15,7 +15,7 @@ import pytest
 from tests import may_skip
 
 # Every profile that a test leaves behind must add up; what ran is recorded where LEADLINE_RECORD_RUN says so.
-pytest_plugins = ["tests.truth.plugin", "tests.record_run"]
+pytest_plugins = ["tests.truth.plugin", "tests.record_run", "tests.newer_numpy"]
 
 DURATIONS = Path(__file__).with_name("durations.json")  # seconds of each test file, written by `make durations`
 FORBIDDEN_SKIP = 6  # exit status, beside pytest's own: no second try of tests ends it

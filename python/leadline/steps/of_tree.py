@@ -176,7 +176,7 @@ class _Tree:
         if not owner.size:
             return asked
         above = self._python[owner]
-        line = np.where(above >= 0, tree.frame_of[np.maximum(above, 0)], -1)
+        line = np.where(above >= 0, tree.frame_of[np.maximum(above, 0)].astype(np.int64), -1)
         _, group = np.unique(np.stack((tree.frame_of[owner], line)), axis=1, return_inverse=True)
         most = int(np.bincount(group.ravel(), self.count[owner]).max(initial=0))
         return most if 0 < most * _SEVERAL <= asked else asked
