@@ -20,6 +20,7 @@
 #   make docs          build the site of docs/ into build/site, links checked (downloads mkdocs-material)
 #   make wheel         manylinux wheels for every CPython found, into dist/ (WHEELS=3.11 for one)
 #   make cross-wheel   wheels for ARM64 and for a CPython that is not here, with headers of Debian's (WHEELS=3.11-aarch64 for one)
+#   make release       what a release consists of, in dist/, checked and tried; publishing is the command that it prints
 #   make test-vscode   the extension in a real VS Code in the browser (downloads 300 MB)
 #   make test-wheel    use them where there is no compiler, and in Debian's smallest system (debootstrap, root)
 #   make attack        hostile programs, bare and measured, for every set of options
@@ -76,7 +77,7 @@ NATIVE_SOURCES := $(shell find native cmake -type f) CMakeLists.txt pyproject.to
 CPP_FILES = $(filter-out %_generated.h,$(shell find native -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cpp'))
 
 .PHONY: help docs reference ui vsix test-ui build demo test lint lint-deep format test-cpp test-address test-thread test-aarch64 durations test-python test-pythons test-python-next test-python-next-short test-torch test-jax test-jax-short test-tf test-triton test-foreign test-vscode prove-address prove-thread prove-aarch64 prove-jax-short test-package \
-  test-rocm61 test-pjrt wheel cross-wheel test-wheel bench fuzz stress storm attack simulation soak long-run nightly clean
+  test-rocm61 test-pjrt wheel cross-wheel release test-wheel bench fuzz stress storm attack simulation soak long-run nightly clean
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -279,6 +280,9 @@ wheel: $(STAMPS)/test
 # After `make wheel`: the Python files are those of a wheel in dist/.
 cross-wheel: $(STAMPS)/test
 	$(BIN)/python tools/cross_wheels.py $(WHEELS)
+
+release: wheel cross-wheel
+	$(BIN)/python tools/release.py
 
 test-wheel: $(STAMPS)/test
 	PYTHON="$(PYTHON)" tools/system_packages.sh bare

@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from build_wheels import DIST, WORK
-from test_pythons import ROOT
+from test_pythons import ROOT, SUPPORTED, find_interpreters
 
 MIRROR = os.environ.get("LEADLINE_DEBIAN", "http://deb.debian.org/debian")
-SUITES = {"3.11": "bookworm", "3.13": "trixie", "3.14": "sid"}
-"""Which release of Debian has the headers of which CPython."""
+SUITES = {"3.11": "bookworm", "3.13": "trixie", "3.14": "sid", "3.15": "sid"}
+"""Which release of Debian has the headers of which CPython. No suite had 3.10 or 3.12: see `headers_here`."""
 PROCESSORS = {"x86_64": "amd64", "aarch64": "arm64"}
-TARGETS = ("3.11-aarch64", "3.13-aarch64", "3.14-aarch64", "3.14-x86_64")
+TARGETS = (*(f"{version}-aarch64" for version in SUPPORTED), "3.14-x86_64", "3.15-x86_64")
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Target:
     def parse(cls, text: str) -> Target:
         """Raises SystemExit with one sentence where Debian has no headers for it."""
         version, _, processor = text.partition("-")
-        if version not in SUITES or processor not in PROCESSORS:
+        if f"{version}-{processor}" not in TARGETS:
             raise SystemExit(f"There are no headers for {text}; known are {', '.join(TARGETS)}.")
         return cls(version, processor)
 
@@ -77,7 +77,9 @@ def package_entry(suite: str, architecture: str, package: str) -> dict[str, str]
 
 
 def headers(target: Target) -> Path:
-    """A folder with Python.h and the pyconfig.h of the target."""
+    """A folder with Python.h and the pyconfig.h of the target. Raises SystemExit where there is none."""
+    if target.version not in SUITES:
+        return headers_here(target)
     folder = WORK / f"headers-{target.name}"
     include = folder / "usr/include" / f"python{target.version}"
     if (include / "Python.h").exists():
@@ -92,6 +94,20 @@ def headers(target: Target) -> Path:
     # Debian's own chooses one by the processor, from a folder that a compiler here would not look into.
     own = folder / f"usr/include/{target.processor}-linux-gnu/python{target.version}/pyconfig.h"
     shutil.copy(own, include / "pyconfig.h")
+    return include
+
+
+def headers_here(target: Target) -> Path:
+    """Those of an interpreter that is installed here: what extension modules see of pyconfig.h is the same on both
+    processors, which are 64 bits wide, little-endian, with the same C library."""
+    interpreter = find_interpreters().get(target.version)
+    if interpreter is None:
+        raise SystemExit(f"Neither Debian nor this machine has headers of Python {target.version}.")
+    question = "import sysconfig; print(sysconfig.get_path('include'))"
+    done = subprocess.run([interpreter, "-c", question], capture_output=True, text=True, check=True)
+    include = Path(done.stdout.strip())
+    if not (include / "Python.h").exists():
+        raise SystemExit(f"{interpreter} has no headers.")
     return include
 
 

@@ -4,6 +4,7 @@
     python tools/next_python.py                            3.14 with Debian's PyTorch, and 3.15
     python tools/next_python.py 3.14 --tests tests/torch   these tests alone
     python tools/next_python.py 3.15 --short               build, doctor and one measured program; no pytest
+    python tools/next_python.py --wheel                    the wheels of dist/, in environments that have nothing else
     python tools/next_python.py 3.14 --shell 'COMMAND'     run something else there
 
 The system is made once, by debootstrap as root, and kept: build/chroots/SUITE, or below LEADLINE_CHROOTS.
@@ -24,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from test_pythons import ROOT
+from test_wheel import PROGRAM as WHEEL_PROGRAM
+from test_wheel import use, wheel_for
 
 MIRROR = os.environ.get("LEADLINE_DEBIAN", "http://deb.debian.org/debian")
 CHROOTS = Path(os.environ.get("LEADLINE_CHROOTS", ROOT / "build/chroots"))
@@ -142,17 +145,25 @@ class System:
                     there.unlink()
 
 
+def download(system: System, one: Interpreter) -> bool:
+    """Whether what tests need lies in the system."""
+    wheels = system.root / HOME.lstrip("/") / f"wheels-{one.version}"
+    if wheels.is_dir():
+        return True
+    fetch = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "download", "--only-binary", ":all:"]
+    fetch += ["--python-version", one.version, "--implementation", "cp", "-d", str(wheels)]
+    fetch += ["-r", "requirements/torch-free.txt"]
+    fetch += ["-c", "requirements/test-constraints.txt"] if one.pinned else []
+    good = subprocess.run(fetch, cwd=ROOT, check=False).returncode == 0
+    if not good:
+        shutil.rmtree(wheels, ignore_errors=True)
+    return good
+
+
 def install(system: System, one: Interpreter) -> bool:
     """Whether Leadline is installed in an environment of this interpreter, compiled there."""
-    wheels = system.root / HOME.lstrip("/") / f"wheels-{one.version}"
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
-    if not wheels.is_dir():
-        download = [*pip, "download", "--only-binary", ":all:", "--python-version", one.version]
-        download += ["--implementation", "cp", "-d", str(wheels), "-r", "requirements/torch-free.txt"]
-        download += ["-c", "requirements/test-constraints.txt"] if one.pinned else []
-        if subprocess.run(download, cwd=ROOT, check=False).returncode != 0:
-            shutil.rmtree(wheels, ignore_errors=True)
-            return False
+    if not download(system, one):
+        return False
     inside = [one.python, "-m", "pip", "--disable-pip-version-check", "-q", "install", "--no-index"]
     inside += ["--find-links", f"{HOME}/wheels-{one.version}"]
     build = ["--config-settings", f"build-dir={HOME}/build-{one.version}"]
@@ -181,6 +192,28 @@ def smoke(system: System, one: Interpreter) -> bool:
     if "my region" not in text or "work" not in text:
         return False
     return system.run(one.python, "tests/record_run.py", "doctor, a program under `run --native`, its report") == 0
+
+
+def use_wheel(one: Interpreter) -> str:
+    """Empty where the wheel of dist/ installs and does what the README promises, else what went wrong."""
+    system, wheel = System(one.suite), wheel_for(one.version)
+    if wheel is None:
+        return "there is no wheel in dist/; run `make cross-wheel`"
+    if not system.make(one.packages) or not download(system, one):
+        return "the system could not be made"
+    folder = f"{HOME}/wheel-{one.version}"
+    there = system.root / folder.lstrip("/")
+    shutil.rmtree(there, ignore_errors=True)
+    there.mkdir()
+    shutil.copy(wheel, there)
+    (there / "program.py").write_text(WHEEL_PROGRAM)
+    python = f"{folder}/env/bin/python"
+    install = [python, "-m", "pip", "--disable-pip-version-check", "-q", "install", "--no-index"]
+    install += ["--find-links", f"{HOME}/wheels-{one.version}", f"{folder}/{wheel.name}"]
+    if system.run(f"python{one.version}", "-m", "venv", f"{folder}/env") or system.run(*install):
+        return f"{wheel.name} does not install"
+    inside = [shutil.which("chroot") or "/usr/sbin/chroot", str(system.root), python]
+    return use(inside, folder, {"PATH": "/usr/bin:/bin", "HOME": "/root", "LANG": "C.UTF-8"})
 
 
 def take_records(system: System) -> None:
@@ -235,6 +268,11 @@ def main(argv: list[str] | None = None) -> int:
         system.copy_checkout()
         path = f"PATH={Path(one.python).parent}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
         return system.run(path, "bash", "-c", arguments.shell)
+    if arguments.wheel:
+        problems = {one.version: use_wheel(one) for one in chosen}
+        for version, problem in problems.items():
+            print(f"Python {version}, its wheel: {problem or 'works'}")
+        return 1 if any(problems.values()) else 0
     results = {one.version: test(one, arguments.tests, arguments.short) for one in chosen}
     for version, good in results.items():
         print(f"Python {version}: {'passed' if good else 'FAILED'}")

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SUPPORTED = ("3.10", "3.11", "3.12", "3.13", "3.14")
+SUPPORTED = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 SMOKE = "import leadline, leadline._native, sys; print('leadline', leadline.__version__, 'on', sys.version.split()[0])"
 
 
