@@ -254,6 +254,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("versions", nargs="*", metavar="VERSION", help=f"{', '.join(INTERPRETERS)}; all by default")
     parser.add_argument("--tests", nargs="+", default=[], metavar="PATH", help="these tests instead of the chosen ones")
     parser.add_argument("--short", action="store_true", help="build, doctor and one measured program")
+    parser.add_argument("--wheel", action="store_true", help="install and use the wheel of dist/ instead")
     parser.add_argument(
         "--shell", metavar="COMMAND", help="run this there, with the environment's Python first on PATH"
     )
