@@ -46,6 +46,7 @@ def split(words: Sequence[str]) -> list[str]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Begin measuring in the process, wait for the end, and print the summary. Ctrl-C ends it early."""
+    from leadline.attach import family
     from leadline.attach.control import Control, address
     from leadline.attach.inject import run_python
     from leadline.attach.target import AttachError, Target
@@ -67,6 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
     if news.get("state") == "measuring":
         if not arguments.quiet:
             say(f"measuring process {target.pid} ({target.command}) for {arguments.seconds:g} s into {news['output']}")
+            if beside := family.sentence(target.pid):
+                say(beside)
         news = _to_the_end(control)
     control.close()
     return _finish(target.pid, news, arguments.quiet, bool(options.native))

@@ -35,6 +35,7 @@ def serving_object(engine: Engine | None) -> dict[str, Any] | None:
         "logprobs_requests": engine.logprobs_requests,
         "prompt_logprobs_requests": engine.prompt_logprobs_requests,
         "not_followed": engine.not_followed,
+        "earlier": engine.earlier,
         "odd_arrivals": engine.odd_arrivals,
         "requests": {_key(name): _distribution(one) for name, one in engine.requests.items()},
         "steps": {kind: _distribution(one) for kind, one in engine.steps.items()},

@@ -51,6 +51,8 @@ class Engine:
     logprobs_requests: int
     prompt_logprobs_requests: int
     not_followed: int
+    earlier: int
+    """Requests that were in the engine before measuring began; no figure of requests holds them."""
     odd_arrivals: int
     slowest: tuple[SlowRequest, ...]
     points: tuple[tuple[int, ...], ...]
@@ -143,6 +145,7 @@ def together(engines: Sequence[Engine]) -> Engine | None:
         logprobs_requests=sum(one.logprobs_requests for one in engines),
         prompt_logprobs_requests=sum(one.prompt_logprobs_requests for one in engines),
         not_followed=sum(one.not_followed for one in engines),
+        earlier=sum(one.earlier for one in engines),
         odd_arrivals=sum(one.odd_arrivals for one in engines),
         slowest=tuple(slowest[:MOST_SLOWEST]),
         points=max((one.points for one in engines), key=lambda points: sum(point[1] for point in points)),
@@ -156,7 +159,7 @@ def _engine(one: Mapping[str, Any], pid: int, moved: str) -> Engine:
         name: _number(one.get(name))
         for name in (
             *("serving_ns", "open", "oldest_open_ns", "preemptions", "logprobs_requests", "prompt_logprobs_requests"),
-            *("not_followed", "odd_arrivals"),
+            *("not_followed", "earlier", "odd_arrivals"),
         )
     }
     ended = one.get("ended")

@@ -116,6 +116,8 @@ def facts(engine: Engine) -> list[str]:
         said.append(f"{engine.count} engines, added up")
     if engine.not_followed:
         said.append(f"{number(engine.not_followed)} requests came while 100,000 were open and are not in these figures")
+    if engine.earlier:
+        said.append(f"{number(engine.earlier)} requests came before measuring began and are in the steps' figures only")
     if engine.odd_arrivals:
         said.append(
             f"{number(engine.odd_arrivals)} requests arrived later than the engine had them: the clocks of the two "

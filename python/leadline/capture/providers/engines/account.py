@@ -49,6 +49,8 @@ class Account:
         self.preemptions = 0
         self.logprobs_requests = self.prompt_logprobs_requests = 0
         self.not_followed = 0
+        self.earlier = 0
+        """Requests that were in the engine before it was followed."""
         self.odd_arrivals = 0
         self.recent = Recent()
         self.open: dict[str, Request] = {}
@@ -187,6 +189,7 @@ class Account:
             "logprobs_requests": self.logprobs_requests,
             "prompt_logprobs_requests": self.prompt_logprobs_requests,
             "not_followed": self.not_followed,
+            "earlier": self.earlier,
             "odd_arrivals": self.odd_arrivals,
             "slowest": [one.facts(self.began_ns) for one in list(self._slowest)],
             "points": [list(one) for one in list(self._points)],

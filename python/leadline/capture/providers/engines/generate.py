@@ -17,6 +17,7 @@ from typing import Any
 from leadline.capture.config import Options
 from leadline.capture.native import Native
 from leadline.capture.providers.engines.account import Account
+from leadline.capture.providers.engines.continuous import ContinuousFollower
 from leadline.capture.providers.engines.follow import Followed
 from leadline.capture.providers.engines.request import Request
 
@@ -47,6 +48,7 @@ class GenerateProvider:
         self._every_ns = int(max(options.flush_interval_s, 1.0) * 1e9)
         self._written_ns = 0
         self._followed = Followed(native, "transformers", changed)
+        self._continuous = ContinuousFollower(native, self._followed, self._every_ns, changed)
         self._account: Account | None = None
         self._local = threading.local()
         self._lock = threading.Lock()
@@ -59,6 +61,7 @@ class GenerateProvider:
             [
                 ("transformers.generation.utils", self._follow),
                 ("transformers.generation.logits_process", self._follow_sampling),
+                *self._continuous.modules(),
             ]
         )
 
@@ -71,6 +74,7 @@ class GenerateProvider:
         self._account = None
         self._lock = threading.Lock()
         self._local = threading.local()
+        self._continuous.forget()
 
     def status(self) -> dict[str, Any]:
         """See `Provider.status`."""
@@ -78,7 +82,8 @@ class GenerateProvider:
 
     def engines(self) -> list[dict[str, Any]]:
         """For the process's record."""
-        return [self._account.facts()] if self._account is not None else []
+        own = [self._account.facts()] if self._account is not None else []
+        return own + self._continuous.facts()
 
     def _follow(self, module: ModuleType) -> None:
         mixin = getattr(module, "GenerationMixin", None)

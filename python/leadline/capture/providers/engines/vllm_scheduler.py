@@ -96,6 +96,8 @@ class SchedulerFollower:
         engine = self._engines.get(scheduler)
         if engine is None and len(self._accounts) < _MOST_ENGINES:
             engine = self._engines[scheduler] = _Engine(self.version)
+            there = getattr(scheduler, "requests", None)  # none of them was seen to arrive
+            engine.account.earlier = len(there) if isinstance(there, dict) else 0
             self._accounts.append(engine.account)
         return engine
 

