@@ -17,6 +17,8 @@ from leadline.verdict.text import as_lines
         ("samples_dropped", 1, ""),
         ("memory_events_dropped", 20, "only 50 % of the allocations arrived (20 of 40)"),
         ("free_unknown", 500, ""),
+        ("operator_end_unmatched", 10, "only 67 % of the operators arrived (20 of 30)"),
+        ("events_dropped", 1000, ""),
     ],
 )
 def test_what_did_not_arrive_is_the_first_fact(kind: str, lost: int, said: str) -> None:
@@ -30,6 +32,9 @@ def test_what_did_not_arrive_is_the_first_fact(kind: str, lost: int, said: str) 
               phase optimizer | time={STEPS}/{STEPS} call_time={STEPS}/{STEPS}
     """
     verdict = judge(build(text, losses=[(kind, lost, "")]))
+    counted = {one.source: one for one in verdict.received}
+    assert counted["CPU samples"].arrived == 200
+    assert sum(one.expected - one.arrived for one in verdict.received) == (lost if kind != "free_unknown" else 0)
     first = verdict.because[0] if verdict.because else ""
     assert first.startswith(said) if said else "arrived" not in " ".join(verdict.because)
     if said:

@@ -25,7 +25,7 @@ from leadline.verdict.crowd import crowd
 from leadline.verdict.device import with_devices
 from leadline.verdict.fixes import cap, fixes, place_of, telling
 from leadline.verdict.model import CLASSES, Account, Part, Place, Verdict
-from leadline.verdict.received import incomplete
+from leadline.verdict.received import incomplete, received
 from leadline.verdict.resource import FEWEST_STEPS, Resource, critical, unsure
 from leadline.verdict.trust import trust
 from leadline.verdict.words import SHORT, lines_of, named
@@ -103,6 +103,7 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
         made,
         ask,
         title,
+        received(profile),
     )
 
 

@@ -113,6 +113,20 @@ class Account:
 
 
 @dataclass(frozen=True)
+class Received:
+    """One source of measurements: how many `arrived`, and how many were `expected`, those known to be lost included."""
+
+    source: str
+    arrived: int
+    expected: int
+
+    @property
+    def share(self) -> float:
+        """0 to 1."""
+        return self.arrived / self.expected if self.expected else 1.0
+
+
+@dataclass(frozen=True)
 class Verdict:
     """`kind`: a key of CLASSES; `sentence`: the first line without the program; `because`: at most three facts with
     figures; `fixes`: at most three; `trust`: one line."""
@@ -128,6 +142,8 @@ class Verdict:
     """The command that gets what is missing; empty where nothing is."""
     title: str = ""
     """What repeated and how long it took, where that is not the account's steps; empty where it is."""
+    received: tuple[Received, ...] = ()
+    """Of each source that delivered or lost something."""
 
 
 def as_object(verdict: Verdict) -> dict[str, Any]:

@@ -81,6 +81,8 @@ def probe(folder: Path, framework: str) -> dict[str, Any]:
     for loss in profile.losses:
         losses[loss.kind.name] = f"{losses.get(loss.kind.name, '')} {loss.detail}".strip()
     values["losses"] = losses
+    if framework == "torch":
+        values["received"] = received(profile)
     return values
 
 
@@ -94,9 +96,29 @@ def known_path(native: Any) -> list[dict[str, Any]]:
     return (lambda: innermost())()
 
 
+CALLS = 1_000
+"""Of each kind, so that one that is missing in a hundred shows."""
+
+
 def use_torch() -> None:
-    """Run an operator forward and backward; both must be in the profile."""
+    """Run a known number of operators forward and backward, and of allocations; all of them must be in the profile."""
     import torch
 
     value = torch.ones(4, 4, device="cpu", requires_grad=True)
-    torch.mm(value, value).sum().backward()
+    for _ in range(CALLS):
+        torch.mm(value, value).sum().backward()
+        torch.empty(4096, device="cpu")
+
+
+def received(profile: Any) -> dict[str, int]:
+    """How many of the `CALLS` of each kind are in the profile."""
+    calls, made = profile.tree.exclusive("call_time").count, profile.tree.exclusive("alloc_bytes").count
+
+    def count(values: Any, name: str) -> int:
+        return int(sum(values[node.row] for node in profile.tree.find(kind="operator") if node.name == name))
+
+    return {
+        "operators": count(calls, "aten::mm") // 3,  # two more in the backward pass
+        "backward operators": count(calls, "MmBackward0"),
+        "allocations": min(count(made, "aten::empty"), CALLS),
+    }

@@ -6,7 +6,8 @@ import importlib.metadata
 import importlib.util
 
 from leadline.cli.checks import FAILED, LIMITED, OK, Finding
-from leadline.cli.checks.probe import run_probe
+from leadline.cli.checks.probe import CALLS, run_probe
+from leadline.verdict.received import ENOUGH
 
 TITLE = "torch"
 _EXPECTED = {"aten::mm", "MmBackward0"}
@@ -28,10 +29,14 @@ def check() -> list[Finding]:
     if missing:
         text = f"a known program ran without {', '.join(missing)} being seen"
         return [*findings, Finding("self-test", FAILED, text, "please report this with the output of --format json")]
+    for source, number in result.values["received"].items():
+        if number < ENOUGH * CALLS:
+            text = f"only {number:,} of {CALLS:,} known {source} arrived: figures of them are too small"
+            findings.append(Finding("received", FAILED, text, "please report this with the output of --format json"))
     if slower := status.get("slower"):
         text = f"{slower}, so an operator costs a third more of measuring than it must"
         findings.append(Finding("callbacks", LIMITED, text, "please report this with the output of --format json"))
-    return [*findings, Finding("self-test", OK, "a known operator was seen forward and backward")]
+    return [*findings, Finding("self-test", OK, f"{CALLS:,} known operators were seen, forward and backward")]
 
 
 def _version() -> str:
