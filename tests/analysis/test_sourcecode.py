@@ -79,3 +79,6 @@ def test_a_recurrence_is_told_from_independent_turns(tmp_path):
     assert not carried(tmp_path, "y = model(x)\nout.append(y)\n")
     assert not carried(tmp_path, "total += model(x)\n")
     assert carried(tmp_path, "y = model(state)\nstate = y + 1\n")
+    assert carried(tmp_path, "a = model(env.observe()).sample()\nrewards.append(env.step(a.item()))\n")
+    assert carried(tmp_path, "a = int(model(env.observe()).argmax())\nenv.step(a)\n")
+    assert not carried(tmp_path, "y = model.encode(x)\nz = model.decode(y)\nlosses.append(z.item())\n")

@@ -151,7 +151,7 @@ def test_a_few_samples_name_no_class():
 def test_as_json_it_has_stable_keys_and_finite_numbers():
     found = as_object(verdict_of(drawn(*operator("aten::mm", 8))))
     assert list(found) == [
-        *("format", "kind", "sentence", "place", "because", "fixes", "trust", "account", "ask", "title"),
+        *("format", "kind", "sentence", "place", "because", "fixes", "trust", "account", "ask", "title", "received"),
     ]
     json.dumps(found, allow_nan=False)
     assert found["format"] == {"name": "leadline-verdict", "version": 1}
@@ -222,3 +222,61 @@ def test_a_run_without_steps_knows_what_it_waited_for(in_line_ms: int | None, ki
     assert verdict.account.ns("core") == (in_line_ms or 0) * MS
     assert verdict.account.ns("sleep") == (750 - (in_line_ms or 0)) * MS
     assert verdict.account.ns("unexplained") == 0
+
+
+def test_a_queue_of_another_process_is_no_file_and_says_what_that_process_does() -> None:
+    """8 of 10 ms a step waiting for a queue; the process that fills it sleeps in its own line."""
+    wait = 8 * MS * STEPS
+    waits = [
+        "python main @ /home/ada/train.py:42",
+        "  python Queue.get @ /usr/lib/python3.12/multiprocessing/queues.py:103",
+        f'    native [waits for input or output] | detail={{"wait":"io"}} wait={wait}/40',
+    ]
+    text = "\n".join(
+        (
+            "process train.py | pid=5",
+            f"  thread MainThread | tid=5 wall_ns={10 * MS * STEPS} cpu_ns={2 * MS * STEPS}",
+            f"    phase step | call_time={10 * MS * (STEPS - 1)}/{STEPS - 1}",
+            "    python <module> @ /home/ada/train.py:60",
+            *("      " + line for line in (*operator("aten::mul", 0.1, 40), *waits)),
+            "      python main @ /home/ada/train.py:44",
+            f"        phase optimizer | time={MS * STEPS}/{STEPS} call_time={MS * STEPS}/{STEPS}",
+            "process actor | pid=6 parent_pid=5",
+            f"  thread MainThread | tid=6 wall_ns={10 * MS * STEPS} cpu_ns={MS * STEPS}",
+            "    python actor @ /home/ada/train.py:12",
+            f'      native [sleeps] | detail={{"wait":"sleep"}} wait={9 * MS * STEPS}/40',
+        )
+    )
+    verdict = verdict_of(build(text))
+    assert verdict.kind == "blocked"
+    assert "waiting for what another process makes" in verdict.sentence
+    assert verdict.place is not None
+    assert verdict.place.text == "train.py:42"
+    assert verdict.because[0] == "meanwhile the process that runs actor sleeps 90 % of its time  train.py:12"
+
+
+@pytest.mark.parametrize(
+    ("threads", "cores", "throttled_ms", "who", "do"),
+    [
+        (8, 2, 0, "each operator runs on 8 threads, and the program may use 2 cores", "torch.set_num_threads(2)"),
+        (2, 2, 0, "other threads or programs had them all", "Give it cores of its own"),
+        (
+            2,
+            2,
+            100,
+            "the quota of its control group held the program back for 100 ms",
+            "Raise the container's CPU quota",
+        ),
+    ],
+)
+def test_a_wait_for_a_core_says_who_has_them(threads: int, cores: int, throttled_ms: int, who: str, do: str) -> None:
+    counts = f"step_running={2 * MS * (STEPS - 1)}/{STEPS - 1} step_core_wait={8 * MS * (STEPS - 1)}/{STEPS - 1}"
+    observed: list[dict[str, object]] = [{"tid": 5, "throttled_ns": throttled_ms * MS}]
+    profile = drawn(*operator("aten::mm", 1.5), counts=counts, observed=observed)
+    profile.meta["available"] = {"torch": {"habits": {"threads": {"threads": threads, "cores": cores}}}}
+    verdict = verdict_of(profile)
+    assert verdict.sentence.startswith("waits for a core, 80 % of the step")
+    assert who in verdict.sentence
+    fix = next(one for one in verdict.fixes if one.rule == "core")
+    assert do in fix.do
+    assert sum(one.gain_ns for one in verdict.fixes) <= 10 * MS

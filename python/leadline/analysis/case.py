@@ -352,11 +352,12 @@ class Case(OfSource):
         return int(self.compiled_again(self.loop).sum())
 
     def compiled_again(self, loop: Loop) -> Rows:
-        """Per node, over all steps: compiling in the loop's thread behind each place's longest, which is its first."""
+        """Per node, over all steps: compiling in the loop's thread behind each place's longest, which is its first; one
+        more is for the last batch, which is smaller."""
         outer = self.first_of(self.named(FrameKind.PHASE, "compile"))
         thread = self.analysis.scopes.thread
         calls = self.tree.exclusive("call_time")
-        outer &= (thread == thread[loop.anchors[0]]) & (calls.count > 0)  # of no calls the largest is no time
+        outer &= (thread == thread[loop.anchors[0]]) & (calls.count > 2)
         found: Rows = np.where(outer, calls.sum - calls.max, 0)
         return found
 

@@ -203,7 +203,42 @@ def carries_state(loop: ast.AST) -> bool:
             n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
         } - written
         written |= stored
-    return bool(early & written)
+    return bool(early & written) or _asks_an_object(loop)
+
+
+_READS = frozenset(("item", "tolist", "numpy", "int", "float"))
+_KEEPS = frozenset(
+    ("append", "add", "extend", "insert", "write", "put", "update", "log", "info", "debug", "set_postfix")
+)
+
+
+def _asks_an_object(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
+    """Whether a value that was read off a tensor goes into a method of an object of which another method is called as
+    well: an environment that takes an action and is then asked for what it looks like."""
+    read: set[str] = set()
+    methods: dict[str, set[str]] = {}
+    given: dict[str, set[str]] = {}
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Assign) and _reads(node.value, read):
+            read |= {one.id for one in node.targets if isinstance(one, ast.Name)}
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr not in _KEEPS:
+            whose = ast.unparse(node.func.value)
+            methods.setdefault(whose, set()).add(node.func.attr)
+            if any(_reads(one, read) for one in node.args):
+                given.setdefault(whose, set()).add(node.func.attr)
+    return any(methods[whose] - names for whose, names in given.items())
+
+
+def _reads(value: ast.expr, read: set[str]) -> bool:
+    for node in ast.walk(value):
+        if isinstance(node, ast.Name) and node.id in read:
+            return True
+        if isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in _READS:
+                return True
+    return False
 
 
 def _adds(statement: ast.stmt) -> bool:

@@ -92,12 +92,12 @@ class Recorded:
         return others[0]
 
     def mean_of(self, column: str) -> float:
-        """Of a step without warm-up; below 0 where it is not known."""
+        """Of a step without warm-up and accident, as the mean wall time is; below 0 where it is not known."""
         left, number = self.sums[column], self.sums["counted"]
         if not number or left < 0:
             return -1.0
-        for one in self.warm_up:
-            if one["counted"]:
+        for one in (*self.warm_up, self.accident):
+            if one is not None and one["counted"]:
                 left, number = left - max(one[column], 0), number - 1
         return max(left / number, 0.0) if number else -1.0
 

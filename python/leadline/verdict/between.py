@@ -29,10 +29,16 @@ _OF_STATE = {
     "other": "kernel",
 }
 _OF_LIBRARY = (
+    (
+        "process",
+        r"/multiprocessing/(?:queues|connection|managers|pool|synchronize)\.py$|/concurrent/futures/process\.py$",
+    ),
     ("child", r"/(?:subprocess|multiprocessing/popen_\w+)\.py$"),
     ("network", r"/(?:socket|ssl|http/client)\.py$|/(?:urllib3|requests|httpx|aiohttp|fsspec|boto3|botocore)/"),
 )
 """Whose read or write it is, where the standard library's frames above it say so: a pipe of a child, a socket."""
+_ASKING = ("io", "lock")
+"""States in which somebody else's answer is waited for."""
 _ENGINE = r"/torch/(?:_tensor|autograd/(?:__init__|graph|function))\.py$"
 """Whose Python is the backward pass."""
 _CALLING_NS = 30_000.0
@@ -109,13 +115,15 @@ def _looks(ledger: Ledger) -> tuple[NDArray[np.float64], Rows]:
 
 
 def _book_waits(ledger: Ledger, values: NDArray[np.float64], states: Rows) -> None:
-    reading = states == STATES.index("io")
-    for key, files in _OF_LIBRARY if (reading & (values > 0)).any() else ():
-        here = reading & ledger.case.in_files(files)
-        reading &= ~here
+    asking = np.isin(states, [STATES.index(one) for one in _ASKING]) & (values > 0)
+    elsewhere = np.zeros(len(values), np.bool_)
+    for key, files in _OF_LIBRARY if asking.any() else ():
+        here = asking & ledger.case.in_files(files)
+        asking &= ~here
+        elsewhere |= here
         ledger.book(key, here, values, "sampled")
     for number, state in enumerate(STATES):
-        here = reading if state == "io" else states == number
+        here = (states == number) & ~elsewhere
         if here.any():
             ledger.book(_OF_STATE[state], here, values, "sampled")
 

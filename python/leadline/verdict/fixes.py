@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from leadline.analysis.findings import Finding, Findings, Line
 from leadline.verdict.crowd import Crowd
@@ -59,7 +60,8 @@ def fixes(found: Sequence[Finding], account: Account, resource: Resource, others
         left -= expected
         if len(made) == MOST:
             break
-    return tuple(made if resource.kind == CORES else [*made, *cores])
+    cores = [replace(one, gain_ns=min(one.gain_ns, left), high_ns=min(one.high_ns, left)) for one in cores]
+    return tuple(made if resource.kind == CORES else [*made, *(one for one in cores if one.gain_ns)])
 
 
 def _cores(account: Account, others: Crowd) -> list[Fix]:

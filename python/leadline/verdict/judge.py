@@ -23,7 +23,8 @@ from leadline.verdict.account import account, account_of_run
 from leadline.verdict.attained import attained
 from leadline.verdict.crowd import crowd
 from leadline.verdict.device import with_devices
-from leadline.verdict.fixes import cap, fixes, place_of, telling
+from leadline.verdict.elsewhere import makers
+from leadline.verdict.fixes import NOT_EXPLAINED, cap, fixes, place_of, telling
 from leadline.verdict.model import CLASSES, Account, Part, Place, Verdict
 from leadline.verdict.received import incomplete, received
 from leadline.verdict.resource import FEWEST_STEPS, Resource, critical, unsure
@@ -50,6 +51,8 @@ _OF_WAITING = 0.2
 _CROWDED = 0.1
 """Of the step in line for a core: what operators reach beside so much other work says nothing of them."""
 _COMPUTES = frozenset(("compute", "memory", "dispatch"))
+_OTHERS_WORK = frozenset(("process", "child", "data"))
+"""Waits for what other processes do."""
 _SYMPTOMS = frozenset(("cpu_latency",))
 """Rules that say what the account says, less exactly."""
 
@@ -70,6 +73,7 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
     ask = _missing(case, made, resource, samples)
     ranked = [one for one in telling(found, made) if one.rule not in _SYMPTOMS or resource.kind == "launch"]
     said = [one for one in ranked if _explains(one, made) and one.rule not in _SYMPTOMS]
+    said = [one for one in said if one.rule != NOT_EXPLAINED or not _at(one, _first(resource.part))]
     others = crowd(case)
     sentence, place = _sentence(made, resource, ask, others.who)
     if resource.kind == "ranks":
@@ -85,6 +89,8 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
     reached = attained(case) if resource.kind in _COMPUTES and made.share("core") < _CROWDED else None
     if reached is not None and reached.ns - reached.best_ns >= _WORTH_SAYING * made.wall_ns:
         facts.insert(0, reached.words)
+    if resource.part is not None and resource.part.key in _OTHERS_WORK:
+        facts[:0] = makers(case)
     title = ""
     trains = case.named(FrameKind.PHASE, "backward").any()
     if (
@@ -185,6 +191,8 @@ def _script(profile: Profile) -> str:
 
 def _sentence(made: Account, resource: Resource, ask: str, who: str) -> tuple[str, Place | None]:
     part = resource.part
+    if part is None and resource.kind == "core":
+        return f"{CLASSES['core']}, {percent(made.share('core'))} of the {made.of} ({who})", None
     if resource.kind == "cannot_tell" or part is None:
         known = f"; the largest known part is {SHORT.get(part.key, part.label)}, {percent(part.share)}" if part else ""
         unexplained = f"{percent(made.share('unexplained'))} of the {made.of} is not explained{known}"
@@ -258,6 +266,11 @@ def _because(made: Account, resource: Resource, found: list[Finding]) -> list[st
         few = " (by few samples)" if unsure(other) else ""
         facts.append(words + few + (f"{top}  {where}" if where else ""))
     return facts
+
+
+def _at(one: Finding, place: Place | None) -> bool:
+    """Whether the sentence has named that line."""
+    return place is not None and bool(one.lines) and (one.lines[0].file, one.lines[0].line) == (place.file, place.line)
 
 
 def _short(name: str) -> str:

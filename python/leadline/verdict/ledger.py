@@ -38,6 +38,7 @@ LABELS = {
     "io": "waiting for files or pipes",
     "network": "waiting for the network",
     "child": "waiting for a child process",
+    "process": "waiting for what another process makes",
     "kernel": "waiting inside a system call",
     "sleep": "sleeping",
     "brief": "off a core, in waits too short to be seen",
@@ -45,7 +46,7 @@ LABELS = {
     "unexplained": "unexplained",
 }
 WAITS = frozenset(
-    ("data", "device", "ranks", "core", "lock", "io", "network", "child", "kernel", "sleep", "brief", "pool")
+    ("data", "device", "ranks", "core", "lock", "io", "network", "child", "process", "kernel", "sleep", "brief", "pool")
 )
 
 

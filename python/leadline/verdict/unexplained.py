@@ -39,6 +39,10 @@ _WAITS = {
         "waits for a child process",
         "Start the process once before the loop, ask a library in place of a program, or wait for its result later.",
     ),
+    "process": (
+        "waits for what another process makes",
+        "Let several processes make it, make it cheaper there, or hand over more at once (see where that process is).",
+    ),
     "network": ("waits for the network", "Leave it to a thread, or ask for many things at once, outside of the step."),
     "io": ("waits for files or pipes", "Read ahead in a thread or a DataLoader's workers, or keep what was read."),
     "lock": ("waits for a lock or the interpreter", "See which thread holds it: `leadline dump PID` while it runs."),

@@ -24,6 +24,7 @@ SHORT = {
     "io": "waiting for files or pipes",
     "network": "waiting for the network",
     "child": "waiting for a child process",
+    "process": "waiting for what another process makes",
     "kernel": "waiting inside a system call",
     "sleep": "sleeping",
     "brief": "off a core, in short waits",

@@ -34,8 +34,9 @@ _OPERATOR = (
 )
 _IN_TURN = (
     "Move what does not depend on the iteration before (products with the inputs, outputs made of each state) out of "
-    "the loop and do it for all iterations at once. nn.RNN, nn.GRU and nn.LSTM process a whole sequence in one call; "
-    "torch.compile reduces the calls of an iteration, which needs the result of the last one."
+    "the loop, or let one iteration serve several sequences or environments at once. nn.RNN, nn.GRU and nn.LSTM "
+    "process a whole sequence in one call; torch.compile reduces the calls of an iteration, which needs the result of "
+    "the last one."
 )
 
 
