@@ -318,7 +318,7 @@ PAIRS = {
         17,
     ),
     "compile_time": Pair(compiled(1, 200), compiled(1, 20), "Compiling takes"),
-    **{rule: Pair(served(problem), served("even"), words, 0) for rule, (problem, words) in SERVED.items()},
+    **{rule: Pair(served(one[0]), served("even"), one[1], one[2]) for rule, one in SERVED.items()},
     "first_steps": Pair(
         lambda: training(
             AT, f"  operator aten::mm | time={9000 * MS},{','.join([str(MS)] * 59)} call_time={60 * MS}/60", steps=60

@@ -33,7 +33,7 @@ _CONFIG = {
     "torch_dtype": "float32",
 }
 _PROGRAM = """
-import json, sys
+import json, sys, time
 from vllm import LLM, SamplingParams
 if __name__ == "__main__":
     asked = json.loads(sys.argv[1])
@@ -43,6 +43,9 @@ if __name__ == "__main__":
     prompts = [{"prompt_token_ids": [3 + (i * 7 + j) % 900 for j in range(asked["prompt"] + i % 5)]}
                for i in range(asked["requests"])]
     sampling = SamplingParams(max_tokens=asked["tokens"], ignore_eos=True, detokenize=False, **asked["sampling"])
+    if asked["pause"]:  # a loop of one's own around the engine, which does something else between its steps
+        step = llm.llm_engine.step
+        llm.llm_engine.step = lambda: (time.sleep(asked["pause"]), step())[1]
     made = llm.generate(prompts, sampling)
     print(json.dumps({"outputs": len(made), "tokens": sum(len(one.outputs[0].token_ids) for one in made),
                       "prompts": sum(len(one.prompt_token_ids) for one in made)}))
@@ -50,11 +53,12 @@ if __name__ == "__main__":
 
 
 def served(folder: Path, **asked: object) -> tuple[Profile, Engine, dict[str, int]]:
-    defaults = {"engine": {}, "sampling": {}, "prompt": 16, "tokens": 16, "requests": 24}
+    defaults = {"engine": {}, "sampling": {}, "prompt": 16, "tokens": 16, "requests": 24, "pause": 0}
     (folder / "model").mkdir()
     (folder / "model" / "config.json").write_text(json.dumps(_CONFIG))
     (folder / "serve.py").write_text(_PROGRAM)
     environment = os.environ | {
+        **({"VLLM_ENABLE_V1_MULTIPROCESSING": "0"} if asked.get("pause") else {}),
         "VLLM_CPU_KVCACHE_SPACE": "1",
         "VLLM_LOGGING_LEVEL": "ERROR",
         "VLLM_NO_USAGE_STATS": "1",
@@ -108,3 +112,9 @@ def test_long_prompts_stall_decoding(tmp_path: Path) -> None:
     whole = {"enable_chunked_prefill": False, "max_num_batched_tokens": 8192, "enable_prefix_caching": False}
     profile, _, _ = served(tmp_path, engine=whole, prompt=900, tokens=20, requests=40)
     assert "prefill_stalls" in rules(profile)
+
+
+def test_something_else_between_steps_is_a_scheduler_gap(tmp_path: Path) -> None:
+    profile, engine, _ = served(tmp_path, pause=0.02, tokens=64, requests=16)
+    assert engine.gap.quantile(0.5) > 15e6
+    assert "scheduler_gap" in rules(profile)

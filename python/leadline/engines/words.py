@@ -24,6 +24,7 @@ BATCH = {
     "sequences": "sequences in a step",
     "prefill_tokens": "prompt tokens in a step that has some",
     "decode_tokens": "output tokens in a step that has some",
+    "padding": "tokens of padding in a captured graph",
     "waiting": "requests in the queue",
 }
 SHARE_RULE = "a request's share of a step is its tokens over the step's tokens"

@@ -29,6 +29,7 @@ from leadline.analysis.rules.first_steps import FirstSteps
 from leadline.analysis.rules.forward_backward import ForwardBackward
 from leadline.analysis.rules.garbage_collection import GarbageCollection
 from leadline.analysis.rules.graph_breaks import GraphBreaks
+from leadline.analysis.rules.graph_padding import GraphPadding
 from leadline.analysis.rules.growing_queue import GrowingQueue
 from leadline.analysis.rules.grows import Grows
 from leadline.analysis.rules.host_callbacks import HostCallbacks
@@ -42,6 +43,7 @@ from leadline.analysis.rules.logging_in_loop import LoggingInLoop
 from leadline.analysis.rules.logprobs_for_all import LogprobsForAll
 from leadline.analysis.rules.matmul_shape import MatmulShape
 from leadline.analysis.rules.occupancy import Occupancy
+from leadline.analysis.rules.one_python_thread import OnePythonThread
 from leadline.analysis.rules.op_by_op import OpByOp
 from leadline.analysis.rules.optimizer_loop import OptimizerLoop
 from leadline.analysis.rules.pageable_copies import PageableCopies
@@ -51,6 +53,7 @@ from leadline.analysis.rules.random_numbers import RandomNumbers
 from leadline.analysis.rules.recompilation import Recompilation
 from leadline.analysis.rules.redundant_work import RedundantWork
 from leadline.analysis.rules.roofline import Roofline
+from leadline.analysis.rules.sampler_synchronisation import SamplerSynchronisation
 from leadline.analysis.rules.saving_in_loop import SavingInLoop
 from leadline.analysis.rules.scheduler_gap import SchedulerGap
 from leadline.analysis.rules.scratch_memory import ScratchMemory
@@ -60,6 +63,7 @@ from leadline.analysis.rules.small_grid import SmallGrid
 from leadline.analysis.rules.stall import Stall
 from leadline.analysis.rules.synchronisation import Synchronisation
 from leadline.analysis.rules.thread_oversubscription import ThreadOversubscription
+from leadline.analysis.rules.tokenising import Tokenising
 from leadline.analysis.rules.uncoalesced import Uncoalesced
 from leadline.analysis.rules.unrolled_loop import UnrolledLoop
 from leadline.analysis.rules.unused_device import UnusedDevice
@@ -120,6 +124,10 @@ RULES: tuple[Rule, ...] = (
     GrowingQueue(),
     SchedulerGap(),
     LogprobsForAll(),
+    OnePythonThread(),
+    Tokenising(),
+    SamplerSynchronisation(),
+    GraphPadding(),
 )
 GROUP = "leadline.rules"
 

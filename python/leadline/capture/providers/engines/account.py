@@ -26,7 +26,7 @@ PER_REQUEST = (
 )
 _SMALL = 1024  # so that a batch of one sequence has a bin of its own
 _SCALES = {"prompt_tokens": _SMALL, "output_tokens": _SMALL, "cached_tokens": _SMALL}
-_BATCH = ("sequences", "prefill_tokens", "decode_tokens", "waiting", "running")
+_BATCH = ("sequences", "prefill_tokens", "decode_tokens", "waiting", "running", "graph_tokens", "padding")
 
 
 class Account:
@@ -133,9 +133,10 @@ class Account:
         running: int,
         waiting: int,
         cache: float = -1.0,
+        graph_tokens: int = 0,
     ) -> None:
         """A step has ended. `prefills`: the requests whose prompts were in it, with their tokens; `cache`: share of the
-        key-value cache in use, below 0 where unknown."""
+        key-value cache in use, below 0 where unknown; `graph_tokens`: the size of the captured graph, 0 without one."""
         self.last_ns = now_ns
         self.steps[kind].add(took_ns)
         batch = self.batch
@@ -144,6 +145,9 @@ class Account:
             batch["prefill_tokens"].add(prefill_tokens)
         if decode_tokens:
             batch["decode_tokens"].add(decode_tokens)
+        if graph_tokens:
+            batch["graph_tokens"].add(graph_tokens)
+            batch["padding"].add(graph_tokens - prefill_tokens - decode_tokens)
         batch["waiting"].add(waiting)
         batch["running"].add(running)
         if cache >= 0:

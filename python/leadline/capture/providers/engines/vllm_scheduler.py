@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 import weakref
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -43,11 +44,30 @@ def kind_of(output: Any) -> str:
     return "decode" if not prefills else "mixed" if decodes else "prefill"
 
 
+class _Graphs:
+    """The sizes of batches that the engine is configured to capture as graphs."""
+
+    def __init__(self, scheduler: Any) -> None:
+        compilation = getattr(getattr(scheduler, "vllm_config", None), "compilation_config", None)
+        sizes = getattr(compilation, "cudagraph_capture_sizes", None)
+        self._mode = str(getattr(getattr(compilation, "cudagraph_mode", None), "name", "NONE"))
+        listed = sizes if isinstance(sizes, list) and self._mode != "NONE" else []
+        self._sizes: list[int] = sorted(one for one in listed if type(one) is int)
+
+    def size(self, tokens: int, *, decodes_only: bool) -> int:
+        """What a batch of so many tokens is padded to; 0 where it runs in no graph."""
+        if self._mode == "FULL_DECODE_ONLY" and not decodes_only:
+            return 0
+        at = bisect_left(self._sizes, tokens)
+        return self._sizes[at] if at < len(self._sizes) else 0
+
+
 class _Engine:
     """One scheduler, and the batches that it has given out."""
 
-    def __init__(self, version: str) -> None:
+    def __init__(self, version: str, graphs: _Graphs) -> None:
         self.account = Account("vllm", version)
+        self.graphs = graphs
         self.requests: dict[str, Any] = {}
         self.flying: deque[int] = deque()
         self.waiting_first: set[str] = set()
@@ -95,7 +115,7 @@ class SchedulerFollower:
     def _of(self, scheduler: Any) -> _Engine | None:
         engine = self._engines.get(scheduler)
         if engine is None and len(self._accounts) < _MOST_ENGINES:
-            engine = self._engines[scheduler] = _Engine(self.version)
+            engine = self._engines[scheduler] = _Engine(self.version, _Graphs(scheduler))
             there = getattr(scheduler, "requests", None)  # none of them was seen to arrive
             engine.account.earlier = len(there) if isinstance(there, dict) else 0
             self._accounts.append(engine.account)
@@ -212,6 +232,7 @@ class SchedulerFollower:
             running=running,
             waiting=waiting,
             cache=float(scheduler.get_kv_cache_usage()),
+            graph_tokens=engine.graphs.size(output.total_num_scheduled_tokens, decodes_only=not prefills),
         )
         outputs = [one for group in (made or {}).values() for one in group.outputs]
         account.recent.tokens(now_ns, sum([len(one.new_token_ids) for one in outputs]))
