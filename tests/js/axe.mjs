@@ -16,6 +16,7 @@ const PAGES = [
   "tables/memory",
   "tables/lines",
   "tables/ranks",
+  "tables/grouped",
   "tables/tools",
   "timeline",
   "source",

@@ -49,6 +49,20 @@ export interface OnLine {
   node: number;
 }
 
+/** Of each line of a file what its backward took, by the metric that lines are ordered by. */
+export function backwardOfFile(profile: Profile, file: string): Map<number, number> {
+  const { user, phase } = scopesOf(profile);
+  const { own } = profile.metrics.values(profile.metrics.main === "gpu_time" ? "gpu_time" : "time");
+  const lines = new Map<number, number>();
+  for (let node = 0; node < profile.size; node++) {
+    if (!(own[node] > 0) || user[node] < 0 || nameOf(profile, phase[node]) !== "backward") continue;
+    const frame = profile.frame[user[node]];
+    if (profile.frameText("file", frame) !== file) continue;
+    lines.set(profile.line(frame), (lines.get(profile.line(frame)) ?? 0) + own[node]);
+  }
+  return lines;
+}
+
 /** What ran on a line: its outermost operators by name and phase, the most expensive first. */
 export function operatorsOnLine(profile: Profile, file: string, line: number): OnLine[] {
   const { user, outer, phase } = scopesOf(profile);

@@ -1,11 +1,12 @@
 // The user's file with what each line cost, and what ran on the line that is selected.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { heatOfFiles, operatorsOnLine, type FileHeat } from "../../model/source";
-import type { LineRow } from "../../model/report";
+import { backwardOfFile, heatOfFiles, operatorsOnLine, type FileHeat } from "../../model/source";
+import type { Finding, LineRow } from "../../model/report";
 import { duration, number, share, size, visible } from "../../model/units";
 import type { Opened } from "../opened";
 import { CopyButton, Dot, Nothing } from "../widgets";
+import { coloured, type Piece } from "./colours";
 
 export interface SourcePlace {
   file: string;
@@ -53,6 +54,10 @@ function Shown({ opened, place }: { opened: Opened; place: SourcePlace }) {
       </>
     );
   const heat = files.find((one) => one.file === file);
+  const found = (opened.findings?.findings ?? []).flatMap((finding) =>
+    finding.lines.filter((at) => at.file === file).map((at): [number, Finding] => [at.line, finding]),
+  );
+  const beside: Beside = { heat, backward: backwardOfFile(opened.profile, file), findings: new Map(found) };
   return (
     <>
       <div class="toolbar">
@@ -82,9 +87,9 @@ function Shown({ opened, place }: { opened: Opened; place: SourcePlace }) {
           aria-busy={text?.file !== file}
         >
           {text?.file === file && text.text !== null ? (
-            <Lines text={text.text} heat={heat} selected={line} select={setLine} />
+            <Lines text={text.text} file={file} beside={beside} selected={line} select={setLine} />
           ) : (
-            <Known heat={heat} selected={line} select={setLine} said={text?.file === file ? text.said : "…"} />
+            <Known beside={beside} selected={line} select={setLine} said={text?.file === file ? text.said : "…"} />
           )}
         </div>
         <OnLine opened={opened} file={file} line={line} />
@@ -118,31 +123,47 @@ function NoLines({ opened }: { opened: Opened }) {
   );
 }
 
-interface LinesProps {
+/** What is known of the lines of the file. */
+interface Beside {
   heat: FileHeat | undefined;
+  backward: Map<number, number>;
+  findings: Map<number, Finding>;
+}
+
+interface LinesProps {
+  beside: Beside;
   selected: number;
   select(line: number): void;
 }
 
-function Lines({ text, heat, selected, select }: LinesProps & { text: string }) {
-  const rows = text.split("\n").slice(0, MOST_LINES);
-  return <Table rows={rows.map((one, i) => [i + 1, one])} heat={heat} selected={selected} select={select} />;
+function Lines({ text, file, beside, selected, select }: LinesProps & { text: string; file: string }) {
+  const rows = useMemo(
+    () =>
+      coloured(text, file)
+        .slice(0, MOST_LINES)
+        .map((pieces, i): [number, Piece[]] => [i + 1, pieces]),
+    [text, file],
+  );
+  return <Table rows={rows} beside={beside} selected={selected} select={select} />;
 }
 
 /** Where the text cannot be had: the lines that were measured, by their numbers. */
-function Known({ heat, selected, select, said }: LinesProps & { said: string }) {
-  const rows = [...(heat?.lines.keys() ?? [])].sort((a, b) => a - b).map((line): [number, string] => [line, ""]);
+function Known({ beside, selected, select, said }: LinesProps & { said: string }) {
+  const rows = [...(beside.heat?.lines.keys() ?? [])]
+    .sort((a, b) => a - b)
+    .map((line): [number, Piece[]] => [line, []]);
   const why =
     said || "The text of this file is not here: it was left out, cannot be read, or has changed since the run.";
   return (
     <>
       <p class="quiet empty">{said === "…" ? "Reading the file …" : why}</p>
-      {said === "…" ? null : <Table rows={rows} heat={heat} selected={selected} select={select} />}
+      {said === "…" ? null : <Table rows={rows} beside={beside} selected={selected} select={select} />}
     </>
   );
 }
 
-function Table({ rows, heat, selected, select }: LinesProps & { rows: [number, string][] }) {
+function Table({ rows, beside, selected, select }: LinesProps & { rows: [number, Piece[]][] }) {
+  const { heat, backward, findings } = beside;
   const marked = useRef<HTMLTableRowElement>(null);
   useEffect(() => marked.current?.scrollIntoView({ block: "center" }), [selected, rows.length]);
   const all = [...(heat?.lines.values() ?? [])];
@@ -150,6 +171,7 @@ function Table({ rows, heat, selected, select }: LinesProps & { rows: [number, s
   const columns: [string, (row: LineRow) => number, (value: number) => string][] = [];
   if (some((row) => row.gpu_time_ns)) columns.push(["GPU", (row) => row.gpu_time_ns, duration]);
   if (some((row) => row.time_ns)) columns.push(["time", (row) => row.time_ns, duration]);
+  if (backward.size) columns.push(["backward", (row) => backward.get(row.line) ?? 0, duration]);
   if (some((row) => row.alloc_bytes)) columns.push(["allocated", (row) => row.alloc_bytes, size]);
   if (some((row) => row.peak_bytes)) columns.push(["at the peak", (row) => row.peak_bytes, size]);
   const main = columns[0]?.[1] ?? (() => 0);
@@ -177,7 +199,8 @@ function Table({ rows, heat, selected, select }: LinesProps & { rows: [number, s
         </tr>
       </thead>
       <tbody>
-        {rows.map(([number, code]) => {
+        {rows.map(([number, pieces]) => {
+          const finding = findings.get(number);
           const row = heat?.lines.get(number);
           const part = row ? main(row) / most : 0;
           return (
@@ -201,7 +224,16 @@ function Table({ rows, heat, selected, select }: LinesProps & { rows: [number, s
                 )}
               </td>
               <td class="code">
-                <code>{visibleCode(code)}</code>
+                <code>
+                  {pieces.map(([kind, text]) =>
+                    kind ? <span class={`s-${kind}`}>{visibleCode(text)}</span> : visibleCode(text),
+                  )}
+                </code>
+                {finding ? (
+                  <span class={`line-finding ${finding.severity}`} title={visible(finding.remedy)}>
+                    {visible(finding.title)}
+                  </span>
+                ) : null}
               </td>
             </tr>
           );

@@ -3,11 +3,13 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import { bare, cut } from "../../model/names";
 import type { KernelRow, LineRow, ModuleRow, OperatorRow, ProcessRow, Tables } from "../../model/report";
-import { duration, number, share, size, visible } from "../../model/units";
+import { duration, number, visible } from "../../model/units";
 import { emptyTables } from "../empty";
 import { NO_SUMMARY, type Opened } from "../opened";
 import { Bar, Toggle } from "../widgets";
+import { bytes, shared, time } from "./columns";
 import { MemoryTable } from "./memory";
+import { GroupedTable } from "./pivot";
 import { SortTable, type Column } from "./table";
 import { ToolTables } from "./tools";
 
@@ -19,6 +21,7 @@ export const TABLE_NAMES = [
   "memory",
   "collectives",
   "ranks",
+  "grouped",
   "tools",
 ] as const;
 export type TableName = (typeof TABLE_NAMES)[number];
@@ -66,36 +69,6 @@ const code = (text: string) => <code title={visible(text)}>{visible(cut(text, MO
 const kernelCode = (text: string) => (
   <code title={visible(text)}>{visible(cut(bare(text), MOST_NAME)) || "(unnamed)"}</code>
 );
-
-/** The share that a table is ordered by, as a figure and a bar from zero. */
-function shared<Row>(
-  title: string,
-  value: (row: Row) => number,
-  rows: Row[],
-  total: number,
-  kind: (row: Row) => string,
-) {
-  const most = Math.max(...rows.map(value), 1);
-  const column: Column<Row> = {
-    title,
-    value: (row) => value(row) / (total || 1),
-    cell: (row) => (
-      <span class="with-bar">
-        {share(value(row), total)}
-        <Bar parts={[[value(row) / most, kind(row)]]} />
-      </span>
-    ),
-  };
-  return column;
-}
-
-function time<Row>(title: string, value: (row: Row) => number, help?: string): Column<Row> {
-  return { title, value, cell: (row) => duration(value(row)), help };
-}
-
-function bytes<Row>(title: string, value: (row: Row) => number, help?: string): Column<Row> {
-  return { title, value, cell: (row) => size(value(row)), help };
-}
 
 function Operators({ opened }: { opened: Opened }) {
   const { report } = opened;
@@ -353,5 +326,6 @@ const VIEWS: Record<TableName, (props: { opened: Opened }) => preact.JSX.Element
   memory: MemoryTable,
   collectives: Collectives,
   ranks: Ranks,
+  grouped: GroupedTable,
   tools: ToolTables,
 };

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { csv, type Column } from "./table";
+import { csv, markdown, type Column } from "./table";
 
 interface Row {
   name: string;
@@ -23,4 +23,9 @@ test("a name that a spreadsheet would run stays text", () => {
   const names = ["=1+1", "+x", "-x", "@x", "\tx", "plain"].map((name) => ({ name, ns: 0 }));
   const cells = csv([COLUMNS[0]], names).split("\n").slice(1, -1);
   expect(cells).toEqual(["'=1+1", "'+x", "'-x", "'@x", "'\tx", "plain"]);
+});
+
+test("rows as Markdown: as a person reads them, and nothing of a name breaks the table", () => {
+  const rows = [{ name: "a|b`c\nd", ns: 2 }];
+  expect(markdown(COLUMNS, rows)).toBe("| Name | Time, self |\n| --- | ---: |\n| a\\|b'c\\u{a}d | 1.5 ms |\n");
 });

@@ -11,6 +11,8 @@ export interface Column<Row> {
   help?: string;
   value(row: Row): number | string;
   cell?(row: Row): ComponentChildren;
+  /** As text, where `cell` is more than a text. */
+  plain?(row: Row): string;
   text?: boolean;
   left?: boolean;
   /** Drawn, but no column of the CSV. */
@@ -33,7 +35,10 @@ interface Props<Row> {
 const DRAWN = 300;
 
 export function SortTable<Row>(props: Props<Row>) {
-  const { columns, rows, open } = props;
+  const { columns: all, rows, open } = props;
+  const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
+  const columns = useMemo(() => all.map((column) => ({ ...column, out: left.has(column.title) })), [all, left]);
+  const drawn = columns.filter((column) => !column.out);
   const first = props.sort ?? 0;
   const [sort, setSort] = useState({ column: first, descending: !columns[first].text });
   const [filter, setFilter] = useState("");
@@ -69,7 +74,9 @@ export function SortTable<Row>(props: Props<Row>) {
               spellcheck={false}
               onInput={(event) => setFilter(event.currentTarget.value)}
             />
-            <CopyButton text={() => csv(columns, shown)} label={`${props.what} as CSV`} />
+            <ColumnChoice columns={columns} choose={(title) => setLeft((old) => toggled(old, title))} />
+            <CopyButton text={() => csv(drawn, shown)} label={`${props.what} as CSV`} shown="copy CSV" />
+            <CopyButton text={() => markdown(drawn, shown)} label={`${props.what} as Markdown`} shown="copy Markdown" />
           </>
         ) : null}
       </div>
@@ -78,21 +85,23 @@ export function SortTable<Row>(props: Props<Row>) {
           <table class="data">
             <thead>
               <tr>
-                {columns.map((column, i) => (
-                  <th
-                    scope="col"
-                    class={column.text || column.left ? "text" : ""}
-                    aria-sort={i !== sort.column ? "none" : sort.descending ? "descending" : "ascending"}
-                  >
-                    {column.title ? (
-                      <button type="button" title={column.help} onClick={() => sortBy(i)}>
-                        {column.title}
-                      </button>
-                    ) : (
-                      <span class="offscreen">share</span>
-                    )}
-                  </th>
-                ))}
+                {columns.map((column, i) =>
+                  column.out ? null : (
+                    <th
+                      scope="col"
+                      class={column.text || column.left ? "text" : ""}
+                      aria-sort={i !== sort.column ? "none" : sort.descending ? "descending" : "ascending"}
+                    >
+                      {column.title ? (
+                        <button type="button" title={column.help} onClick={() => sortBy(i)}>
+                          {column.title}
+                        </button>
+                      ) : (
+                        <span class="offscreen">share</span>
+                      )}
+                    </th>
+                  ),
+                )}
               </tr>
             </thead>
             <tbody>
@@ -104,7 +113,7 @@ export function SortTable<Row>(props: Props<Row>) {
                   onClick={open && (() => open(row))}
                   onKeyDown={open && ((event) => event.key === "Enter" && open(row))}
                 >
-                  {columns.map((column) => (
+                  {drawn.map((column) => (
                     <td class={column.text || column.left ? "text" : ""}>
                       {column.cell ? column.cell(row) : visible(String(column.value(row)))}
                     </td>
@@ -113,7 +122,7 @@ export function SortTable<Row>(props: Props<Row>) {
               ))}
               {shown.length ? null : (
                 <tr>
-                  <td class="text quiet" colSpan={columns.length}>
+                  <td class="text quiet" colSpan={drawn.length}>
                     Nothing here has that name.
                   </td>
                 </tr>
@@ -131,6 +140,50 @@ export function SortTable<Row>(props: Props<Row>) {
       ) : null}
     </>
   );
+}
+
+/** Every column but the first can be left out. */
+function ColumnChoice(props: { columns: { title: string; out: boolean }[]; choose(title: string): void }) {
+  return (
+    <details class="column-choice">
+      <summary>columns</summary>
+      <div>
+        {props.columns.slice(1).map(({ title, out }) =>
+          title ? (
+            <label>
+              <input type="checkbox" checked={!out} onChange={() => props.choose(title)} />
+              {title}
+            </label>
+          ) : null,
+        )}
+      </div>
+    </details>
+  );
+}
+
+function toggled(set: ReadonlySet<string>, one: string): Set<string> {
+  const made = new Set(set);
+  if (!made.delete(one)) made.add(one);
+  return made;
+}
+
+const MOST_MARKDOWN = 30;
+
+/** The first rows as a person reads them, for an issue or a chat. */
+export function markdown<Row>(columns: Column<Row>[], rows: Row[]): string {
+  const used = columns.filter((column) => !column.picture);
+  const line = (cells: string[]) =>
+    `| ${cells.map((cell) => cell.replaceAll("|", "\\|").replaceAll("`", "'").replace(/\s+/g, " ")).join(" | ")} |`;
+  const cell = (column: Column<Row>, row: Row) => {
+    const shown = column.plain?.(row) ?? column.cell?.(row);
+    return visible(typeof shown === "string" || typeof shown === "number" ? String(shown) : String(column.value(row)));
+  };
+  return [
+    line(used.map((column) => column.title)),
+    line(used.map((column) => (column.text || column.left ? "---" : "---:"))),
+    ...rows.slice(0, MOST_MARKDOWN).map((row) => line(used.map((column) => cell(column, row)))),
+    "",
+  ].join("\n");
 }
 
 /** Base units (ns, bytes); texts quoted where they need it; what a spreadsheet would run as a formula is made text. */
