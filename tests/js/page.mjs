@@ -98,7 +98,7 @@ const observed = await withPage({ colorScheme: "light" }, async (page, seen) => 
     await page.locator("#page-operators thead button", { hasText: "Operator" }).click();
     await settled();
     o.byName = await names();
-    await page.locator("#page-operators input").fill("linear");
+    await page.locator("#page-operators input[type=search]").fill("linear");
     await settled();
     o.filtered = await names();
     await page.locator("#page-operators tbody tr").first().click();

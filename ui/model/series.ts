@@ -2,7 +2,7 @@
 
 import type { Profile } from "./profile";
 import { EventKindNames } from "./schema.generated";
-import { loaderQueues, memoryByPhase } from "./series_held";
+import { loaderQueues, memoryByOwner } from "./series_held";
 import { processName } from "./timeline";
 
 export interface Chart {
@@ -30,11 +30,11 @@ export function chartsOf(profile: Profile): Chart[] {
   const origin = starts[0];
   let end = 1;
   for (let i = 0; i < starts.length; i++) end = Math.max(end, starts[i] - origin + Math.max(0, durations[i]));
-  const byPhase = memoryByPhase(profile, origin); // says all that the plain curve says
-  const places = byPhase.map(({ title }) => title.replace(" by phase", ""));
+  const byOwner = memoryByOwner(profile, origin); // says all that the plain curve says
+  const places = byOwner.map(({ title }) => title.replace(/ by (?:phase|line)/, ""));
   const made = [
     ...memory(profile, origin).filter(({ title }) => !places.includes(title)),
-    ...byPhase,
+    ...byOwner,
     ...busy(profile, origin, end),
     ...queues(profile, origin),
     ...loaderQueues(profile, origin, end),

@@ -1,5 +1,6 @@
-// Curves of what is held over time: live tensor memory by the phase that allocated it, and the batches of data loaders.
+// Curves of what is held over time: live tensor memory by the phase and the line that allocated it, and the batches of data loaders.
 
+import { baseName } from "./frames";
 import type { Profile } from "./profile";
 import { dataflowOf, movedOf, recordsOf } from "./records";
 import { EventKindNames } from "./schema.generated";
@@ -8,14 +9,31 @@ import { thinned, type Chart } from "./series";
 import { processName } from "./timeline";
 
 const MOST_CHARTS = 6;
+const MOST_BANDS = 6;
 const OUTSIDE = "outside of phases";
+const SINCE =
+  ", since the window began; a release counts for the latest allocation of its size, since a window holds no addresses";
 
-/** A chart per process and device: what each phase has allocated and is not yet freed, one upon the other. */
-export function memoryByPhase(profile: Profile, origin: number): Chart[] {
+/** A chart per process and device, twice: what each phase, and what each line has allocated that is not yet freed, one upon
+ * the other. */
+export function memoryByOwner(profile: Profile, origin: number): Chart[] {
+  const { user, phase } = scopesOf(profile);
+  const lineOf = (node: number) => {
+    const frame = user[node] >= 0 ? profile.frame[user[node]] : -1;
+    return frame < 0 ? profile.name(node) : `${baseName(profile.frameText("file", frame))}:${profile.line(frame)}`;
+  };
+  return [
+    ...heldBy(profile, origin, "phase", (node) => (phase[node] >= 0 ? profile.name(phase[node]) : OUTSIDE)),
+    ...heldBy(profile, origin, "line", lineOf),
+  ];
+}
+
+function heldBy(profile: Profile, origin: number, what: string, ownerOf: (node: number) => string): Chart[] {
   const { kind, bytes, start_ns, node, thread, device } = profile.tables.events;
   const { threads, devices, processes } = profile.tables;
   const wanted = EventKindNames.indexOf("allocate");
-  const { phase } = scopesOf(profile);
+  const exact = "import" in profile.meta.available; // there a release stands at the call path that allocated
+  const owners = new Map<number, string>();
   const places = new Map<string, Held>();
   for (let i = 0; i < kind.length; i++) {
     if (kind[i] !== wanted || !bytes[i]) continue;
@@ -23,26 +41,25 @@ export function memoryByPhase(profile: Profile, origin: number): Chart[] {
     const where = device[i] >= 0 ? profile.text(devices.name[device[i]]) : "CPU";
     const key = processes.pid.length > 1 ? `${processName(profile, process)}, ${where}` : where;
     let held = places.get(key);
-    if (!held) places.set(key, (held = new Held()));
-    const of = phase[node[i]];
-    held.change(start_ns[i] - origin, bytes[i], of >= 0 ? profile.name(of) : OUTSIDE, node[i]);
+    if (!held) places.set(key, (held = new Held(exact)));
+    let owner = owners.get(node[i]);
+    if (owner === undefined) owners.set(node[i], (owner = ownerOf(node[i])));
+    held.change(start_ns[i] - origin, bytes[i], owner, node[i]);
   }
   return [...places]
-    .filter(([, held]) => held.phases.length > 1)
+    .filter(([, held]) => held.owners.length > 1)
     .slice(0, MOST_CHARTS)
     .map(([name, held]) => ({
-      title: `Live tensor memory by phase, ${name}`,
-      note:
-        "who allocated what was alive, since the window began; a release counts for the latest allocation of its size, " +
-        "since a window does not hold addresses",
+      title: `Live tensor memory by ${what}, ${name}`,
+      note: `who allocated what was alive${exact ? "" : SINCE}`,
       unit: "bytes" as const,
       ...held.stacked(),
     }));
 }
 
-/** What is alive of one place, by phase. */
+/** What is alive of one place, by who allocated it. */
 class Held {
-  readonly phases: string[] = [];
+  readonly owners: string[] = [];
   private readonly at: number[] = [];
   /** Which phase changed, and to what. */
   private readonly which: number[] = [];
@@ -50,20 +67,24 @@ class Held {
   private readonly total: number[] = [];
   private readonly values: number[] = [];
   private readonly live: number[] = [];
+  private readonly most: number[] = [];
   private readonly bySize = new Map<number, number[]>();
   private all = 0;
 
-  change(time: number, bytes: number, phase: string, node: number): void {
+  constructor(private readonly exact: boolean) {}
+
+  change(time: number, bytes: number, owner: string, node: number): void {
     let of: number | undefined;
+    if (bytes > 0 || this.exact) of = this.owners.indexOf(owner);
     if (bytes > 0) {
-      of = this.phases.indexOf(phase);
-      if (of < 0) of = this.phases.push(phase) - 1;
+      if (of === -1) of = this.owners.push(owner) - 1;
       const same = this.bySize.get(bytes);
-      if (same) same.push(of);
-      else this.bySize.set(bytes, [of]);
-    } else of = this.bySize.get(-bytes)?.pop();
-    if (of === undefined) return; // from before the window
+      if (same) same.push(of as number);
+      else this.bySize.set(bytes, [of as number]);
+    } else if (!this.exact) of = this.bySize.get(-bytes)?.pop();
+    if (of === undefined || of < 0) return; // from before the window
     this.live[of] = (this.live[of] ?? 0) + bytes;
+    this.most[of] = Math.max(this.most[of] ?? 0, this.live[of]);
     this.all += bytes;
     this.at.push(time);
     this.which.push(of);
@@ -72,14 +93,25 @@ class Held {
     this.total.push(this.all);
   }
 
+  /** The owners that held most at some moment, and all others together. */
   stacked(): Pick<Chart, "x" | "lines" | "stacked" | "nodes"> {
     const kept = thinned(this.total);
-    const lines = this.phases.map((name) => ({ name, values: new Array<number>(kept.length).fill(0) }));
-    const now = this.phases.map(() => 0);
+    const order = this.owners.map((_, of) => of).sort((a, b) => this.most[b] - this.most[a]);
+    const shown = order.slice(0, order.length > MOST_BANDS ? MOST_BANDS - 1 : MOST_BANDS);
+    const lineOf = this.owners.map((_, of) => (shown.includes(of) ? shown.indexOf(of) : shown.length));
+    const names = shown.map((of) => this.owners[of]);
+    if (order.length > shown.length) names.push(`${order.length - shown.length} others`);
+    const lines = names.map((name) => ({ name, values: new Array<number>(kept.length).fill(0) }));
+    const now = this.owners.map(() => 0);
+    const sums = names.map(() => 0);
     let next = 0;
     kept.forEach((row, point) => {
-      for (; next <= row; next++) now[this.which[next]] = this.values[next];
-      lines.forEach((line, of) => (line.values[point] = now[of]));
+      for (; next <= row; next++) {
+        const of = this.which[next];
+        sums[lineOf[of]] += this.values[next] - now[of];
+        now[of] = this.values[next];
+      }
+      lines.forEach((line, at) => (line.values[point] = sums[at]));
     });
     const nodes = kept.map((row) => this.nodes[row]);
     return { x: kept.map((row) => this.at[row]), lines, nodes, stacked: true };

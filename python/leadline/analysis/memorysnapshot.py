@@ -8,7 +8,6 @@ The format is that of torch 2.4 to 2.13 (torch/cuda/memory.py): segments of bloc
 from __future__ import annotations
 
 import io
-import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy as np
 from leadline.analysis.origin import Origin, origin
 from leadline.profiles import Tree
 from leadline.schema import FrameKind
+from leadline.trace.plain_pickle import DAMAGE, load_plain
 
 LIVE = ("active_allocated", "active_awaiting_free", "active_pending_free")
 
@@ -61,18 +61,11 @@ class Snapshot:
     live: tuple[LiveMemory, ...]
 
 
-class _Plain(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        raise SnapshotError(f"it holds a {module}.{name}, which no snapshot does")
-
-
 def read_snapshot(path: Path, tree: Tree | None = None) -> Snapshot:
     """Read and join. Raises SnapshotError and OSError."""
     try:
-        content = _Plain(io.BytesIO(path.read_bytes())).load()
-    except SnapshotError as error:
-        raise SnapshotError(f"{path} is no snapshot of torch's allocator: {error}.") from None
-    except (pickle.UnpicklingError, EOFError, ValueError, IndexError, KeyError, AttributeError, TypeError) as error:
+        content = load_plain(io.BytesIO(path.read_bytes()))
+    except DAMAGE as error:
         raise SnapshotError(f"{path} is no snapshot of torch's allocator: {error}.") from None
     segments = content.get("segments") if isinstance(content, dict) else None
     if not isinstance(segments, list):

@@ -15,6 +15,7 @@ import { HelpCard } from "./help";
 import { StepBars } from "./bars";
 import { Where } from "./where";
 import { Known } from "./known";
+import { MemoryStart } from "./memory";
 
 export function StartPage({ opened, shown }: { opened: Opened; shown: boolean }) {
   const seen = useRef(false);
@@ -33,9 +34,11 @@ function Shown({ opened }: { opened: Opened }) {
       </>
     );
   const { verdict, start } = report;
+  const onlyMemory = Boolean(verdict && !verdict.account && report.memory?.peaks.length);
   return (
     <>
-      {verdict ? <VerdictCard opened={opened} verdict={verdict} start={start ?? null} /> : null}
+      {onlyMemory ? <MemoryStart opened={opened} /> : null}
+      {verdict && !onlyMemory ? <VerdictCard opened={opened} verdict={verdict} start={start ?? null} /> : null}
       {start ? (
         <>
           <StepBars opened={opened} start={start} />

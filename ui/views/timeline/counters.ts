@@ -13,6 +13,7 @@ const HEAD = 16;
 const HIGH = 26;
 const HIGH_STACKED = 46;
 const GAP = 6;
+const ALONE = 5;
 const COLOURS = ["kind-module", "kind-operator", "kind-phase", "kind-region", "kind-python", "kind-api"];
 
 interface Row {
@@ -34,14 +35,15 @@ export class Counters {
   readonly height: number;
   private readonly rows: Row[] = [];
 
-  constructor(charts: readonly Chart[]) {
+  /** `alone`: there are no lanes, so there is room. */
+  constructor(charts: readonly Chart[], alone = false) {
     let top = 0;
     for (const chart of charts)
       for (const lines of chart.stacked ? [chart.lines] : chart.lines.map((line) => [line])) {
         const sums = lines[0].values.map((_, at) => lines.reduce((sum, line) => sum + Math.max(0, line.values[at]), 0));
         const largest = sums.reduce((a, b) => Math.max(a, b), 0);
         if (!(largest > 0)) continue;
-        const high = chart.stacked ? HIGH_STACKED : HIGH;
+        const high = (chart.stacked ? HIGH_STACKED : HIGH) * (alone ? ALONE : 1);
         const name = chart.stacked || (chart.lines.length === 1 && chart.unit === "bytes") ? "" : `: ${lines[0].name}`;
         const title = visible(`${chart.title}${name}, at most ${counted(largest, chart.unit)}`);
         this.rows.push({ chart, title, lines, most: chart.unit === "share" ? 1 : largest, top, high });

@@ -81,7 +81,7 @@ function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
   );
   const charts = useMemo(() => chartsOf(profile), [profile]);
   const [wanted, setCounters] = useState<boolean | null>(null);
-  const all = useMemo(() => new Counters(charts), [charts]);
+  const all = useMemo(() => new Counters(charts, !measured.lanes.length), [charts, measured]);
   const showCounters = wanted ?? (all.count <= MOST_COUNTERS && !state.role); // lanes stay in sight
   const counters = useMemo(() => (showCounters ? all : new Counters([])), [all, showCounters]);
   const [span, select] = useState(-1);

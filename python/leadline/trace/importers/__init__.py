@@ -17,6 +17,7 @@ from leadline.trace.clock_sync import Compared, on_related_clocks, refuse_unrela
 from leadline.trace.importers import (
     ctf,
     kineto,
+    memory_snapshot,
     nsys,
     perf_script,
     rocpd,
@@ -50,6 +51,7 @@ class Importer(Protocol):
 
 
 IMPORTERS: tuple[Importer, ...] = (
+    memory_snapshot,
     tf_timeline,
     kineto,
     rocpd,

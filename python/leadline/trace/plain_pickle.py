@@ -1,0 +1,23 @@
+"""Pickles of somebody else as data: numbers, texts, lists and mappings, and nothing else is ever made."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any, BinaryIO
+
+DAMAGE = (pickle.UnpicklingError, EOFError, ValueError, IndexError, KeyError, AttributeError, TypeError, MemoryError)
+"""What a damaged or a foreign pickle may raise."""
+
+
+class NotPlainError(ValueError):
+    """It holds an object; the message names its class."""
+
+
+class _Plain(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        raise NotPlainError(f"it holds a {module}.{name}, which no snapshot does")
+
+
+def load_plain(stream: BinaryIO) -> Any:
+    """Raises NotPlainError, and what `DAMAGE` names."""
+    return _Plain(stream).load()
