@@ -158,6 +158,9 @@ class Options:
     it). Kernels then run one after the other while they are counted, and the thread that launches them waits."""
     budget: float = 0.0
     """Percent of wall time that measuring may cost on the whole; sources rest where it costs more. 0: no limit."""
+    duty: float = 0.0
+    """Percent of the steps that are measured, in blocks drawn at random; the others run as if nothing measured but for
+    hooks and memory. The file says how much longer the measured ones took. 0: every step is measured."""
     counters: tuple[str, ...] = ()
     """Counters to read with CPU samples, by the names that perf gives them (`page-faults`, `cycles`)."""
     accelerators: tuple[str, ...] = ()
@@ -205,6 +208,10 @@ class Options:
             )
         if not 0 <= self.budget <= 100:
             raise ProfileError(f"A budget is a share of wall time from 0 to 100 percent, not {self.budget:g}.")
+        if not 0 <= self.duty < 100:
+            raise ProfileError(f"A duty is a share of the steps above 0 and below 100 percent, not {self.duty:g}.")
+        if self.duty and self.trace is not None:
+            raise ProfileError("A trace window keeps steps in a row and --duty leaves steps out; choose one.")
         if self.wait != 0 and not LOWEST_HZ <= self.wait <= HIGHEST_WAIT_HZ:
             raise ProfileError(
                 f"Waiting threads cannot be looked at {self.wait:g} times a second; choose {LOWEST_HZ:g} to "
@@ -287,6 +294,8 @@ class Options:
             parts.append(f"GPU metrics {', '.join(self.gpu_metrics)} ({way}{self.instruction_budget:g} % of the time)")
         if self.counters:
             parts.append(f"counters {', '.join(self.counters)}")
+        if self.duty:
+            parts.append(f"{self.duty:g} % of the steps")
         if self.tools:
             parts.append(f"tools {', '.join(self.tools)}")
         parts.append("children followed" if self.follow else "first process only")

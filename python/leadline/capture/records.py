@@ -111,6 +111,8 @@ class ProcessRecord:
     """What the program says of this process (`leadline.current().labels`)."""
     budget: dict[str, Any] = field(default_factory=dict)
     """What rested, when and for how long, so that measuring kept to its cost (see budget.py)."""
+    duty: dict[str, Any] = field(default_factory=dict)
+    """Which part of the steps was measured, and how much longer those took (see duty.py)."""
     attached: bool = False
     """Whether measuring was begun from outside, somewhere in the middle (`leadline attach`)."""
     tools: list[dict[str, Any]] = field(default_factory=list)
@@ -133,6 +135,7 @@ class ProcessRecord:
             "launch",
             "dataflow",
             "budget",
+            "duty",
             "labels",
             "forked_from",
             "attached",

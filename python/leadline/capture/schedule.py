@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from leadline._own_thread import Flag, OwnThread
-from leadline.capture.config import TraceWindow
+from leadline.capture.config import KERNEL_VARIABLE, Options, TraceWindow
+from leadline.capture.native import Native
+from leadline.capture.part import PartDirectory
+from leadline.capture.process_info import MeasuredProcess
 
 
 class TimedWindow:
@@ -39,3 +43,26 @@ class TimedWindow:
             self._open()
         self._ended.wait(self._length_s)
         self._close()
+
+
+def show_window(
+    native: Native, part: PartDirectory, process: MeasuredProcess, options: Options, *, forked: bool
+) -> None:
+    """Let children (loader workers) trace what they do while this process's window is open, and a supervisor that
+    records the kernel know at once when it opens.
+
+    A window by the clock is opened by every process that is started; only forked ones have no clock of their own.
+    """
+    window = options.trace
+    if window is None:
+        return
+    if options.follow:
+        parent = process.parent if not forked and window.steps is not None else None
+        followed = str(part.window(parent)) if parent is not None else ""
+        if not native.share_window(str(part.window(process.identity)), followed):
+            native.count_loss(
+                "internal_error", 1, "child processes cannot see when the trace window is open; their work is not in it"
+            )
+    path = os.environ.get(KERNEL_VARIABLE)
+    if path and not forked:
+        native.announce_window(path)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leadline._dataclass import replace
-from leadline.capture.config import KERNEL_VARIABLE, OPTIONS_VARIABLE, OUTPUT_VARIABLE, SESSION_VARIABLE, Options
+from leadline.capture.config import OPTIONS_VARIABLE, OUTPUT_VARIABLE, SESSION_VARIABLE, Options
 from leadline.capture.contained import contained, for_hooks, lose
 from leadline.capture.current import CURRENT
 from leadline.capture.errors import ProfileError
@@ -27,11 +27,12 @@ from leadline.capture.part import PartDirectory
 from leadline.capture.process_info import MeasuredProcess, first_record, native_info, take_rank
 from leadline.capture.providers import CanRest, Provider, create_providers, end_step, in_order_of_stopping
 from leadline.capture.records import MOST_KILLED, Stats
-from leadline.capture.schedule import TimedWindow
+from leadline.capture.schedule import TimedWindow, show_window
 from leadline.capture.source_hashes import source_hashes
 
 if TYPE_CHECKING:  # most sessions need none of these, and each is time before the program's first line
     from leadline.capture.budget import BudgetKeeper
+    from leadline.capture.duty import DutyKeeper
     from leadline.capture.endpoint import Endpoint
 
 _EXEC = {"exec": True}
@@ -55,6 +56,7 @@ class Session:
         self._providers: tuple[Provider, ...] = ()
         self._timed_window: TimedWindow | None = None
         self._budget: BudgetKeeper | None = None
+        self.duty: DutyKeeper | None = None
         self._endpoint: Endpoint | None = None
         self._pausing: set[str] = set()
         self._follower = Follower(self._at_os_exit, self._before_exec, self._exec_failed, self._before_kill)
@@ -90,8 +92,7 @@ class Session:
         self._introduce(native)
         self._install_process_hooks(native)
         window = self.options.trace
-        self._share_window(native, follow_parent=True)
-        self._announce_window(native)
+        show_window(native, self.part, self._process, self.options, forked=False)
         if window is not None and window.steps is not None:
             native.trace_steps(int(window.wait), window.steps)
         elif window is not None:
@@ -109,27 +110,6 @@ class Session:
             self._endpoint = open_announced(self.options.endpoint, native)
         self._follower.install(self._environment())
         native.flush()  # a process that is killed young leaves at least its name
-
-    def _share_window(self, native: Native, *, follow_parent: bool) -> None:
-        """Let children (loader workers) trace what they do while this process's window is open.
-
-        A window by the clock is opened by every process that is started; only forked ones have no clock of their own.
-        """
-        window = self.options.trace
-        if window is None or not self.options.follow:
-            return
-        parent = self._process.parent if follow_parent and window.steps is not None else None
-        followed = str(self.part.window(parent)) if parent is not None else ""
-        if not native.share_window(str(self.part.window(self._process.identity)), followed):
-            native.count_loss(
-                "internal_error", 1, "child processes cannot see when the trace window is open; their work is not in it"
-            )
-
-    def _announce_window(self, native: Native) -> None:
-        """Let a supervisor that records the kernel know at once when this process's window opens."""
-        path = os.environ.get(KERNEL_VARIABLE)
-        if path and self.options.trace is not None:
-            native.announce_window(path)
 
     def _introduce(self, native: Native) -> None:
         """Tell the native side who this process is, and note what it says of this Python."""
@@ -151,6 +131,8 @@ class Session:
                     self._timed_window.stop()
                 if self._budget is not None:
                     self._budget.stop()
+                if self.duty is not None:
+                    self.duty.stop()
                 if self._endpoint is not None:
                     self._endpoint.close()
             with contained(native, "Calls that end a process are still followed"):
@@ -204,6 +186,10 @@ class Session:
                 self._native.resume()
 
     def _keep_budget(self, native: Native) -> None:
+        if self.options.duty:
+            from leadline.capture.duty import keep_duty
+
+            self.duty = keep_duty(self, self._record, self._write_record)
         if not self.options.budget:
             return
         from leadline.capture.budget import ORDER, Budget, BudgetKeeper, Switch, cost_so_far
@@ -225,6 +211,8 @@ class Session:
         if self._native is not None:
             try:
                 end_step(self._native, self._providers, self.options, number)
+                if self.duty is not None:
+                    self.duty.border(given=True)
             except Exception as error:
                 lose(self._native, "A step could not be ended", error)
 
@@ -339,7 +327,7 @@ class Session:
         if native is None:
             return
         self.owner = False
-        self._timed_window = self._budget = None  # their threads are not here
+        self._timed_window = self._budget = self.duty = None  # their threads are not here
         if not self.options.follow or is_own_thread():
             CURRENT.clear()
             self._follower.abandon()
@@ -352,14 +340,15 @@ class Session:
         self._record.forked_from = previous.identity.pid
         self._record.parent_identity = str(previous.identity)
         native.after_fork(str(self.part.segment(self._process.stem)))
-        self._share_window(native, follow_parent=False)
+        show_window(native, self.part, self._process, self.options, forked=True)
         for provider in self._providers:
             with contained(native, f"The provider {provider.name} could not go on in a forked child"):
                 provider.forked()
         self._record.available = self.available()
         self._introduce(native)
         self._write_record()
-        self.resume("budget")  # a rest of the parent's is none of the child's
+        for who in ("budget", "duty"):  # a rest of the parent's is none of the child's
+            self.resume(who)
         self._keep_budget(native)
 
 

@@ -10,8 +10,8 @@ from leadline.cli.tool_arguments import TOOL_OPTIONS_WITH_VALUES
 
 _WITH_VALUE = (
     "-o", "--output", "--nvtx", "--trace", "--os-trace", "--kernel", "--trace-max-events", "--flush-interval",
-    "--hang-after", "--max-nodes", "--keep", "--budget", "--counter", "--gpu-metrics", "--endpoint", "--accelerator",
-    *TOOL_OPTIONS_WITH_VALUES,
+    "--hang-after", "--max-nodes", "--keep", "--budget", "--duty", "--counter", "--gpu-metrics", "--endpoint",
+    "--accelerator", *TOOL_OPTIONS_WITH_VALUES,
 )  # fmt: skip
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline._output import OutputError, check_input
-from leadline.capture.budget import parse_percent
 from leadline.capture.claim import claim, leave
 from leadline.capture.config import (
     CPU_SAMPLE_HZ,
@@ -44,6 +43,7 @@ from leadline.cli.instruction_arguments import add_instruction_arguments, instru
 from leadline.cli.left_out import split as split  # `main` prepares the words with it
 from leadline.cli.more_options import MoreOptions
 from leadline.cli.observed import kept_name, observed_run, run_anyway
+from leadline.cli.percent import percent
 from leadline.cli.tool_arguments import add_tool_arguments, launches_looked_at, system_kernel_level, tool_options
 
 if TYPE_CHECKING:
@@ -85,6 +85,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help="limit of the overhead, such as 1%%: pause data sources while measuring takes a larger share of the run "
         "(with --instructions also the limit of sampling; default there: 2%%)",
+    )
+    parser.add_argument(
+        "--duty",
+        default="",
+        metavar="PERCENT",
+        help="measure this share of the steps, such as 20%%, in blocks drawn at random; the profile says how much "
+        "longer measured steps took",
     )
     parser.add_argument(
         "--keep-old", action="store_true", help="keep an older profile of that name as NAME.1.leadline, NAME.2.leadline"
@@ -259,10 +266,6 @@ def _check_words(output: Path, words: Sequence[str]) -> None:
 
 
 def _options(arguments: argparse.Namespace) -> Options:
-    try:
-        budget = parse_percent(arguments.budget) if arguments.budget else 0.0
-    except ValueError:
-        raise CommandError(f"Cannot read --budget {arguments.budget!r}; write a share such as 1%.") from None
     return Options.of(
         {
             "shapes": arguments.shapes,
@@ -282,7 +285,8 @@ def _options(arguments: argparse.Namespace) -> Options:
             "accelerators": arguments.accelerator,
             "native": arguments.native,
             **instruction_options(arguments),
-            "budget": budget,
+            "budget": percent("--budget", arguments.budget, "1%"),
+            "duty": percent("--duty", arguments.duty, "20%"),
             "endpoint": port_file(arguments.endpoint),
         }
     )

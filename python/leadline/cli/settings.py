@@ -15,8 +15,8 @@ _READERS = frozenset({"run", "why", "attach"})
 _OPTIONS = {
     "run": frozenset(
         {
-            "budget", "counter", "cpu-sample", "flush-interval", "hang-after", "keep-old", "max-nodes", "native",
-            "no-cpu-sample", "no-follow", "no-memory", "nvtx", "os-trace", "quiet", "shapes", "trace",
+            "budget", "counter", "cpu-sample", "duty", "flush-interval", "hang-after", "keep-old", "max-nodes",
+            "native", "no-cpu-sample", "no-follow", "no-memory", "nvtx", "os-trace", "quiet", "shapes", "trace",
             "trace-max-events", "wait",
         }
     ),

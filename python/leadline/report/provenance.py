@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import math
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from leadline.profiles import Profile
@@ -26,6 +26,10 @@ def _integer(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return 0
     return int(value)
+
+
+def _real(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else 0.0
 
 
 def _text(value: object) -> str:
@@ -113,6 +117,7 @@ def _estimates(profile: Profile) -> tuple[str, ...]:
     about = [status for one in said for status in _mapping(_mapping(one).get("available")).values()]
     sentences = [_text(_mapping(status).get("estimated")) for status in about]
     sentences += [_budget(_mapping(_mapping(one).get("budget"))) for one in said]
+    sentences += _duty([duty for one in said if (duty := _mapping(_mapping(one).get("duty")))])
     sentences += [_rolled(_mapping(profile.meta.get("rolled"))), *_unmet(profile)]
     return tuple(dict.fromkeys(sentence for sentence in sentences if sentence))
 
@@ -161,6 +166,38 @@ def _budget(budget: Mapping[str, Any]) -> str:
     times = number(_integer(budget.get("times")))
     return (
         f"To keep own cost below {_number(budget.get('percent'))}% of the run, this rested: {what} ({times} switches)."
+    )
+
+
+def _duty(duties: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What each process says of the steps that it left out."""
+    some = [duty for duty in duties if _integer(duty.get("steps_left_out"))]
+    if duties and not some:
+        return [
+            "Every step was measured: the program ended too few steps for --duty to leave any out. Steps are what a "
+            "torch optimizer or leadline.step() ends."
+        ]
+    return [
+        sentence for duty in some for sentence in (_steps_left_out(duty), _slowdown(_mapping(duty.get("slowdown"))))
+    ]
+
+
+def _steps_left_out(duty: Mapping[str, Any]) -> str:
+    left_out, measured = _integer(duty.get("steps_left_out")), _integer(duty.get("steps_measured"))
+    return (
+        f"{number(measured)} of {number(measured + left_out)} steps were measured, in blocks drawn at random (--duty); "
+        "counts and sums are those of the measured steps."
+    )
+
+
+def _slowdown(found: Mapping[str, Any]) -> str:
+    """What measuring cost the measured steps, by comparison with the others."""
+    ratio, low, high = (_real(found.get(name)) for name in ("ratio", "low", "high"))
+    if not ratio:
+        return "Too few blocks of steps were left out to say how much longer measured steps took."
+    return (
+        f"A measured step took {ratio:.3f} times as long as one left out (95% interval {low:.3f} to {high:.3f}, from "
+        f"{number(_integer(found.get('blocks')))} blocks)."
     )
 
 

@@ -26,6 +26,7 @@ from leadline.capture.providers.torch.native import TorchNative
 from leadline.capture.providers.torch.recompute import RecomputationEnds
 from leadline.capture.providers.torch.roles import DistributedRoles
 from leadline.capture.providers.torch.saving import Saves
+from leadline.capture.providers.torch.step_borders import StepBorders
 from leadline.capture.providers.torch.waits import KnownWaits
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class TorchProvider:
         self._habits = Habits(native, self._living_modules, changed)
         self._recomputation = RecomputationEnds(native)
         self._dataflow = Dataflow() if options.trace is not None else None
+        self._borders = StepBorders(_step_ends) if options.duty else None
         self._status: dict[str, Any] = {"ok": None, "version": "", "message": "The program did not import torch."}
         self._attached = False
 
@@ -75,6 +77,8 @@ class TorchProvider:
         self._flight.uninstall()
         self._habits.uninstall()
         self._recomputation.uninstall()
+        if self._borders is not None:
+            self._borders.uninstall()
         if self._dataflow is not None:
             self._dataflow.uninstall()
         if self._modules is not None:
@@ -169,6 +173,8 @@ class TorchProvider:
             self._modules = ModuleTracker(self._native, torch)
             self._modules.install()
         self._habits.install()
+        if self._borders is not None:
+            self._borders.install()
 
     def _living_modules(self) -> list[Any]:
         return self._modules.living() if self._modules is not None else []
@@ -177,6 +183,12 @@ class TorchProvider:
         version = str(getattr(torch, "__version__", ""))
         self._status = {"ok": False, "version": version, "message": sentence}
         self._native.count_loss("provider_unavailable", 1, sentence)
+
+
+def _step_ends() -> None:
+    session = CURRENT.session
+    if session is not None and session.duty is not None:
+        session.duty.border()
 
 
 def create(native: Native, options: Options, changed: Callable[[], None]) -> TorchProvider:
