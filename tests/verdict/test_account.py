@@ -280,3 +280,11 @@ def test_a_wait_for_a_core_says_who_has_them(threads: int, cores: int, throttled
     fix = next(one for one in verdict.fixes if one.rule == "core")
     assert do in fix.do
     assert sum(one.gain_ns for one in verdict.fixes) <= 10 * MS
+
+
+def test_an_allocation_of_seconds_is_no_python() -> None:
+    """The first use of a device, in an operator that computes nothing."""
+    verdict = verdict_of(drawn(*operator("aten::empty_strided", 8)))
+    assert verdict.kind == "operator"
+    assert "aten::empty_strided" in verdict.sentence
+    assert "Python" not in verdict.sentence

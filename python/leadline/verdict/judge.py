@@ -143,7 +143,7 @@ def _missing(case: Case, made: Account, resource: Resource, samples: int) -> str
     if made.of == "step" and made.steps < FEWEST_STEPS and not imported:
         return f"{program} (only {made.steps} steps were measured)"
     if resource.kind == "cannot_tell":
-        return program
+        return program if not imported else ""
     return ""
 
 
@@ -237,6 +237,8 @@ def _class_words(made: Account, resource: Resource, part: Part) -> str:
         return f"{CLASSES['python']}: {takes}{rest}{at}"
     if resource.kind in ("compute", "memory", "random"):
         return f"{CLASSES[resource.kind]}: {SHORT[part.key]} {whole}, most of it {named(top)}{at}"
+    if resource.kind == "dispatch" and made.called <= 1 and made.of == "step":
+        return f"{CLASSES['dispatch']}: {made.steps:,} calls, of which each takes {whole} to make{at}"
     if resource.kind == "dispatch":
         number = f"calling {made.called:,} of them" if made.called else "calling them"
         return f"{CLASSES['dispatch']}: {number} takes {whole}{at}"
@@ -256,7 +258,7 @@ def _because(made: Account, resource: Resource, found: list[Finding]) -> list[st
         where = f"  {_short(one.lines[0].short)}:{one.lines[0].line}" if one.lines else ""
         facts.append(f"{one.title}{where}")
     part = resource.part
-    said = {"core"} if resource.contended else set()
+    said = {"core"} if resource.contended else {"unexplained"} if resource.kind == "cannot_tell" else set()
     for other in made.lane(part.lane if part else "thread"):
         if other is part or other.key in said or other.share < _WORTH_SAYING:
             continue

@@ -19,6 +19,7 @@ CLASSES: Mapping[str, str] = {
     "python": "Python-bound",
     "dispatch": "dispatch-bound: many small operators",
     "framework": "bound by the framework's own Python",
+    "operator": "bound by an operator that computes nothing (allocation, or what the first use of a device sets up)",
     "optimizer": "bound by the optimizer",
     "data": "waits for data",
     "ranks": "waits for other ranks",

@@ -77,7 +77,7 @@ def critical(account: Account) -> Resource:
     near = second if second is not None and second.ns >= 0.8 * first.ns else None
     kind = _KIND_OF_PART.get(first.key, "cannot_tell")
     if first.key == "calling" and first.ns > _CALL_NS * account.called:
-        kind = "framework"
+        kind = "operator" if first.places and "::" in first.places[0].what else "framework"
     return Resource(kind, first, near, contended)
 
 
