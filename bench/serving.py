@@ -192,6 +192,10 @@ def main() -> None:
             return
         found = in_turns(arguments, Path(folder))
     turns = sum(mode != "without" for mode, _ in found["output tokens"])
+    if not turns:
+        raise SystemExit(
+            f"No turn with Leadline fits into {arguments.minutes:g} minutes; give more, or fewer --requests."
+        )
     text = (
         f"{arguments.requests} requests of 64 + 32 tokens a turn, {arguments.concurrency} at once; {turns} turns with "
         "Leadline, each between two without.\n\n" + cost_report(found)

@@ -98,9 +98,9 @@ def facts(engine: Engine) -> list[str]:
     """What stands above the tables."""
     ended = ", ".join(f"{number(count)} {reason}" for reason, count in sorted(engine.ended.items()))
     said = [
-        f"{number(engine.number)} requests ended ({ended}), {number(engine.open)} had not"
+        f"{number(engine.number)} requests ended ({ended}), {number(engine.open)} had not{_oldest(engine)}"
         if ended
-        else f"{number(engine.open)} requests had not ended",
+        else f"{number(engine.open)} requests had not ended{_oldest(engine)}",
         f"{number(engine.prompt_tokens)} prompt tokens and {number(engine.output_tokens)} output tokens in "
         f"{duration(engine.serving_ns)}: {_rate(engine.tokens_per_s)}",
     ]
@@ -125,6 +125,10 @@ def facts(engine: Engine) -> list[str]:
             "processes differ, so their queue begins at the engine"
         )
     return said
+
+
+def _oldest(engine: Engine) -> str:
+    return f"; the oldest of these came {duration(engine.oldest_open_ns)} before the end" if engine.open else ""
 
 
 def request_rows(engine: Engine) -> list[tuple[str, ...]]:
