@@ -54,6 +54,7 @@ class Interpreter:
     packages: tuple[str, ...]  # of Debian
     tests: tuple[str, ...]  # that run when none are named
     pinned: bool  # whether the versions of requirements/ have wheels for it
+    default: bool  # whether it is the suite's own Python 3, which Debian's modules are compiled for
 
     @property
     def python(self) -> str:
@@ -70,8 +71,11 @@ INTERPRETERS = {
         ("python3.14", "python3.14-dev", "python3.14-venv", "python3-torch"),
         (*PLAIN, "tests/torch", "tests/training", "tests/agree", "tests/demo", "tests/problems"),
         pinned=True,
+        default=True,
     ),
-    "3.15": Interpreter("3.15", "sid", ("python3.15", "python3.15-dev", "python3.15-venv"), PLAIN, pinned=False),
+    "3.15": Interpreter(
+        "3.15", "sid", ("python3.15", "python3.15-dev", "python3.15-venv"), PLAIN, pinned=False, default=False
+    ),
 }
 
 
@@ -169,7 +173,8 @@ def install(system: System, one: Interpreter) -> bool:
     build = ["--config-settings", f"build-dir={HOME}/build-{one.version}"]
     steps = []
     if not (system.root / one.python.lstrip("/")).is_symlink():
-        steps.append([f"python{one.version}", "-m", "venv", "--system-site-packages", f"{HOME}/env-{one.version}"])
+        options = ["--system-site-packages"] if one.default else []
+        steps.append([f"python{one.version}", "-m", "venv", *options, f"{HOME}/env-{one.version}"])
         steps.append([*inside, "-r", "requirements/torch-free.txt"])
     steps.append([*inside, "--no-build-isolation", "--no-deps", *build, "-e", "."])
     return all(system.run(*step) == 0 for step in steps)

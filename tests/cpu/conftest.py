@@ -91,7 +91,7 @@ def within_chance(share: float, expected: float, samples: int, sigmas: float = 4
 
 def build(place: Workplace, name: str, source: str, *options: str) -> None:
     (place.folder / f"{name}.c").write_text(source)
-    command = ["cc", "-O1", "-shared", "-fPIC", *options, f"{name}.c", "-o", f"{name}.so"]
+    command = ["cc", "-O1", "-D_GNU_SOURCE", "-shared", "-fPIC", *options, f"{name}.c", "-o", f"{name}.so"]
     subprocess.run(command, cwd=place.folder, check=True)
 
 

@@ -162,7 +162,9 @@ def test_threads_without_python_are_sampled_too(sample, place) -> None:
         """
     )
     subprocess.run(
-        ["cc", "-O1", "-shared", "-fPIC", "-pthread", "spin.c", "-o", "spin.so"], cwd=place.folder, check=True
+        ["cc", "-O1", "-D_GNU_SOURCE", "-shared", "-fPIC", "-pthread", "spin.c", "-o", "spin.so"],
+        cwd=place.folder,
+        check=True,
     )
     seen = sample(
         """

@@ -1,8 +1,9 @@
 """Has another process run a line of Python.
 
-From 3.14 on by `sys.remote_exec`. Before, its main thread is held for a moment and given a pending call
-(`Py_AddPendingCall`), which the interpreter makes when it next looks. A main thread that waits for a lock is woken for
-that; one that sleeps or waits for input gets a thread of its own beside it, which runs the line.
+From 3.14 on by `sys.remote_exec`, which the main thread alone answers, when it next runs Python. Before, and where it
+waits, the main thread is held for a moment and given a pending call (`Py_AddPendingCall`), which the interpreter makes
+when it next looks. A main thread that waits for a lock is woken for that; one that sleeps or waits for input gets a
+thread of its own beside it, which runs the line.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _PAGE = 4096
 _READ_WRITE, _PRIVATE_ANONYMOUS = 3, 0x22
 _RTLD_NOW = 2
 _PENDING_S = 1.0
+_BUSY_S = 5.0
 
 
 def run_python(target: Target, line: str, answered: Callable[[float], bool]) -> None:
@@ -33,31 +35,43 @@ def run_python(target: Target, line: str, answered: Callable[[float], bool]) -> 
     if tracer != "0":
         raise AttachError(f"Process {target.pid} is held by a debugger already (process {tracer}).")
     remote_exec = getattr(sys, "remote_exec", None)
-    if remote_exec is not None:
-        _by_file(target, line, remote_exec)
-        if answered(10.0):
-            return
-    else:
+    if remote_exec is None:
         try:
             if _by_pending_call(target, line, answered):
                 return
         except OSError as error:
             raise AttachError(target.refusal(error)) from error
+    elif _by_file(target, line, remote_exec, answered):
+        return
     raise AttachError(
         f"The main thread of process {target.pid} does not come back to Python, so nothing can be begun in it; "
         f"`leadline dump {target.pid}` shows where it is."
     )
 
 
-def _by_file(target: Target, line: str, remote_exec: Callable[[int, str], None]) -> None:
+def _by_file(
+    target: Target, line: str, remote_exec: Callable[[int, str], None], answered: Callable[[float], bool]
+) -> bool:
     with tempfile.NamedTemporaryFile("w", suffix=".py", delete=False) as script:
-        script.write(line)
+        once = f"import os\nos.unlink({script.name!r})\n"
+        script.write(once + line)
+    file = Path(script.name)
     try:
         remote_exec(target.pid, script.name)
     except (OSError, RuntimeError) as error:
-        Path(script.name).unlink(missing_ok=True)
+        file.unlink(missing_ok=True)
         sentence = target.refusal(error) if isinstance(error, OSError) else f"Process {target.pid}: {error}."
         raise AttachError(sentence) from error
+    if answered(_PENDING_S):
+        return True
+    try:
+        good = _by_pending_call(target, line, answered)
+    except (OSError, AttachError):  # it may not be held, or this is no processor for that
+        good = answered(_BUSY_S)
+    if file.exists():
+        # The main thread comes to it some time, maybe in an hour, and must not begin to measure then.
+        file.write_text(once)
+    return good
 
 
 def _by_pending_call(target: Target, line: str, answered: Callable[[float], bool]) -> bool:
