@@ -120,7 +120,7 @@ bool flush() {
 std::atomic<uintptr_t> g_next_token{1};
 
 uintptr_t region(leadline_region_kind kind, leadline_phase phase, const char* name, const char* detail, uintptr_t token,
-                 uint32_t flags = 0) {
+                 uint32_t flags = 0, int64_t* stays_ns = nullptr) {
   leadline_event event{};
   event.domain = LEADLINE_DOMAIN_REGION;
   event.phase = phase;
@@ -130,12 +130,19 @@ uintptr_t region(leadline_region_kind kind, leadline_phase phase, const char* na
   event.of.region.name = name;
   event.of.region.detail = detail;
   event.of.region.flags = flags;
+  event.of.region.stays_ns = stays_ns;
   leadline_monitor_emit(&event);
   return token;
 }
 
-uintptr_t region_begin(const char* name, const std::optional<std::string>& detail) {
-  return region(LEADLINE_REGION_USER, LEADLINE_BEGIN, name, detail ? detail->c_str() : nullptr, 0);
+uintptr_t region_begin(const char* name, const std::optional<std::string>& detail, int64_t stays_ns) {
+  return region(LEADLINE_REGION_USER, LEADLINE_BEGIN, name, detail ? detail->c_str() : nullptr, 0, 0, &stays_ns);
+}
+
+int64_t region_suspend(uintptr_t token) {
+  int64_t stays_ns = 0;
+  region(LEADLINE_REGION_USER, LEADLINE_END, "", nullptr, token, LEADLINE_REGION_FLAG_SUSPENDS, &stays_ns);
+  return stays_ns;
 }
 
 void step(int64_t number) {
@@ -252,7 +259,10 @@ NB_MODULE(_native, m) {
         flight_recorder().set_usual({group, description, size, rank, -1, {}, static_cast<uint64_t>(since)});
       },
       nb::arg("group"), nb::arg("description"), nb::arg("size"), nb::arg("rank"), nb::arg("since"));
-  m.def("region_begin", &region_begin, nb::arg("name"), nb::arg("detail") = nb::none());
+  // A call that is suspended and resumed is one call: region_suspend() says what its stays took, region_begin() of the
+  // next stay is told so.
+  m.def("region_begin", &region_begin, nb::arg("name"), nb::arg("detail") = nb::none(), nb::arg("stays_ns") = 0);
+  m.def("region_suspend", &region_suspend, nb::arg("token"));
   m.def(
       "region_end", [](uintptr_t token) { region(LEADLINE_REGION_USER, LEADLINE_END, "", nullptr, token); },
       nb::arg("token") = 0);

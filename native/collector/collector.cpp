@@ -118,6 +118,22 @@ NodeId Collector::place(Lane& lane, ThreadState& thread, bool in_event) noexcept
   }
 }
 
+// Books a stay of the innermost scope, whose call goes on in another one.
+NodeId Collector::book_stay(Lane& lane, CallPath& path, int64_t duration_ns) noexcept {
+  StackOf<Scope>& scopes = path.scopes();
+  const Scope& scope = scopes.back();
+  const uint64_t slot = path.entries()[scope.entry].slot;
+  const NodeId node = slot != 0 ? NodeId{static_cast<uint32_t>(slot - 1)} : resolve_scope(lane, path);
+  const int64_t own_ns = std::max<int64_t>(duration_ns - scope.child_ns, 0);
+  lane.tree->add(node, MetricKind::kTime, kCpuDevice, kNoStream, own_ns);
+  if (scopes.size() > 1) {
+    Scope& above = scopes[scopes.size() - 2];
+    above.child_ns += duration_ns;
+    above.children += 2;  // as in book(): a stay is not the whole of a call
+  }
+  return node;
+}
+
 // Books the innermost scope, which ends.
 NodeId Collector::book(Lane& lane, CallPath& path, int64_t duration_ns) noexcept {
   StackOf<Scope>& scopes = path.scopes();
@@ -168,7 +184,10 @@ void Collector::on_end(const leadline_event& event, ThreadState& thread, Lane& l
   CallPath& path = thread.path;
   const Scope& scope = path.scopes().back();
   const int64_t duration_ns = std::max<int64_t>(event.time_ns - scope.begin_ns, 0);
-  const NodeId node = book(lane, path, duration_ns);
+  const leadline_region_event* region = event.domain == LEADLINE_DOMAIN_REGION ? &event.of.region : nullptr;
+  const bool suspends = region != nullptr && (region->flags & LEADLINE_REGION_FLAG_SUSPENDS) != 0;
+  if (region != nullptr && region->stays_ns != nullptr) *region->stays_ns = scope.earlier_ns + duration_ns;
+  const NodeId node = suspends ? book_stay(lane, path, duration_ns) : book(lane, path, duration_ns);
   // Before the end of a step closes the window: what ends the step is a part of it.
   if (window_.is_open()) [[unlikely]] {
     record(scope, node, lane, duration_ns, scope.kind == ScopeKind::kApi ? &event.of.gpu_api : nullptr);

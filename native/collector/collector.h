@@ -140,6 +140,7 @@ class Collector final : public Subscriber {
   void end_step(Lane& lane, int64_t number, int64_t time_ns) noexcept;
   void book_step(Lane& lane, int64_t number, int64_t time_ns) noexcept;
   NodeId book(Lane& lane, CallPath& path, int64_t duration_ns) noexcept;
+  NodeId book_stay(Lane& lane, CallPath& path, int64_t duration_ns) noexcept;
   void book_data_loading(const Scope& scope, int64_t duration_ns, ThreadState& thread, Lane& lane) noexcept;
   void record(const Scope& scope, NodeId node, Lane& lane, int64_t duration_ns,
               const leadline_gpu_api_event* api) noexcept;

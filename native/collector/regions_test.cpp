@@ -352,3 +352,36 @@ TEST_CASE("A step is recorded at its border: what its thread did, and phases wit
   REQUIRE(program.shown.step_walls);
   CHECK(program.shown.step_walls->count == std::vector<uint64_t>{1, 1, 1});
 }
+
+TEST_CASE("A call that is suspended and resumed is one call, with the time of all its stays where each was") {
+  FakeClock clock(1'000);
+  RecordedProgram program;
+  int64_t stays_ns = 0;
+  const auto stay = [&](const char* caller, int64_t ns, uint32_t flags) {
+    int outer = 0;
+    int call = 0;
+    int op = 0;
+    begin_region(caller, &outer);
+    begin_region("coroutine", &call, LEADLINE_REGION_USER, 0, &stays_ns);
+    clock.advance(ns);
+    Monitor::instance().begin_operator(operator_named("aten::mm"), &op);
+    clock.advance(7);
+    Monitor::instance().end_operator(&op);
+    end_region(&call, LEADLINE_REGION_USER, flags, &stays_ns);
+    end_region(&outer);
+    clock.advance(1'000'000);  // suspended: nobody's
+  };
+  stay("a", 100, LEADLINE_REGION_FLAG_SUSPENDS);
+  stay("a", 20, LEADLINE_REGION_FLAG_SUSPENDS);
+  stay("b", 3, 0);
+  CHECK(stays_ns == 144);
+  program.take();
+  CHECK(program.measured("main/a/coroutine", MetricKind::kCallTime).count == 0);
+  CHECK(program.measured("main/b/coroutine", MetricKind::kCallTime).count == 1);
+  CHECK(program.measured("main/b/coroutine", MetricKind::kCallTime).sum == 144);
+  CHECK(program.measured("main/a/coroutine", MetricKind::kTime).sum == 120);
+  CHECK(program.measured("main/b/coroutine", MetricKind::kTime).sum == 3);
+  CHECK(program.measured("main/a", MetricKind::kTime).sum == 0);
+  CHECK(program.measured("main/a", MetricKind::kCallTime).count == 2);
+  CHECK(program.measured("main/a/coroutine/aten::mm", MetricKind::kCallTime).count == 2);
+}

@@ -101,6 +101,9 @@ void Monitor::begin(leadline_event& event, ThreadState& thread) {
     }
   }
   Scope& scope = path.scopes().back();
+  if (event.domain == LEADLINE_DOMAIN_REGION && event.of.region.stays_ns != nullptr) {
+    scope.earlier_ns = *event.of.region.stays_ns;
+  }
   if (kind == ScopeKind::kPhase) {
     scope.flags = event.of.region.flags;
     if ((scope.flags & LEADLINE_REGION_FLAG_OUTERMOST) != 0) scope.below_module = false;

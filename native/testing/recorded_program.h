@@ -88,7 +88,7 @@ class RecordedProgram {
 };
 
 inline void begin_region(const char* name, const void* token, leadline_region_kind kind = LEADLINE_REGION_USER,
-                         uint32_t flags = 0) {
+                         uint32_t flags = 0, int64_t* stays_ns = nullptr) {
   leadline_event event{};
   event.domain = LEADLINE_DOMAIN_REGION;
   event.phase = LEADLINE_BEGIN;
@@ -96,14 +96,18 @@ inline void begin_region(const char* name, const void* token, leadline_region_ki
   event.of.region.name = name;
   event.of.region.kind = kind;
   event.of.region.flags = flags;
+  event.of.region.stays_ns = stays_ns;
   leadline_monitor_emit(&event);
 }
-inline void end_region(const void* token, leadline_region_kind kind = LEADLINE_REGION_USER) {
+inline void end_region(const void* token, leadline_region_kind kind = LEADLINE_REGION_USER, uint32_t flags = 0,
+                       int64_t* stays_ns = nullptr) {
   leadline_event event{};
   event.domain = LEADLINE_DOMAIN_REGION;
   event.phase = LEADLINE_END;
   event.token = token;
   event.of.region.kind = kind;
+  event.of.region.flags = flags;
+  event.of.region.stays_ns = stays_ns;
   leadline_monitor_emit(&event);
 }
 

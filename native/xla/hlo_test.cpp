@@ -155,6 +155,39 @@ TEST_CASE("an operation comes from its own line, from what is fused into it, or 
   CHECK(near.parts[0].opcode == "copy");
 }
 
+// A product that XLA has rewritten, and let its metadata go, below a fusion that consumes it.
+std::string rewritten(const char* moved) {
+  Message message;
+  message.bytes(1, "jit_layer");
+  message.message(3, computation("fused", 1, 13,
+                                 {{"param_0.1", "parameter", "", 0, 10, {}, {}, {4, 1}},
+                                  {"bitcast.2", "bitcast", moved, 4, 11, {10}, {}, {4}},
+                                  {"max.4", "maximum", "jit(layer)/activation/max", 3, 13, {11}, {}, {4}}}));
+  message.message(3, computation("main", 2, 24,
+                                 {{"x", "parameter", "x", 0, 20, {}, {}, {4, 4}},
+                                  {"product", "dot", "", 0, 21, {20, 20}, {}, {4, 1}},
+                                  {"fusion", "fusion", "jit(layer)/activation/max", 3, 24, {21}, {1}, {4}}}));
+  message.number(6, 2);
+  message.message(17, stacks());
+  return message.text();
+}
+
+TEST_CASE("an operation that computes stands in its own scope or in none, never in its consumer's") {
+  std::string problem;
+  const Module known(rewritten("jit(layer)/product/dot_general"), &problem);
+  const Origins found = OriginFinder(known).find(known.find("product"));
+  CHECK(found.rung == Rung::kMoved);
+  REQUIRE(found.parts.size() == 1);
+  CHECK(found.parts[0].op_name == "jit(layer)/product/dot_general");
+  CHECK(found.parts[0].opcode == "dot");
+  CHECK(text(known.stack(found.parts[0].stack)) == std::vector<std::string>{"main:9", "step:3"});
+
+  const Module unknown(rewritten("jit(layer)/activation/reshape"), &problem);
+  const Origins none = OriginFinder(unknown).find(unknown.find("product"));
+  CHECK(none.rung == Rung::kNothing);
+  CHECK(none.parts.empty());
+}
+
 TEST_CASE("where frames were left out of a program its operations have their names still") {
   std::string problem;
   const Module module(program(0), &problem);

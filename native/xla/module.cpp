@@ -59,7 +59,7 @@ class Program {
         frames.append(nb::make_tuple(text(frame.file), text(frame.function), frame.line));
       parts.append(nb::make_tuple(nb::tuple(frames), text(part.op_name), text(part.opcode), part.share));
     }
-    static constexpr const char* kRungs[] = {"own", "inside", "same name", "user", "operand", "nothing"};
+    static constexpr const char* kRungs[] = {"own", "inside", "same name", "moved", "user", "operand", "nothing"};
     return nb::make_tuple(text(module_->instructions()[row].opcode), kRungs[static_cast<size_t>(found.rung)], parts);
   }
 

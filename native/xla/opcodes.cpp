@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
 
 namespace leadline::xla {
 namespace {
@@ -16,13 +17,6 @@ bool one_of(std::string_view word, const std::string_view (&words)[kCount]) noex
 constexpr double kRoot = 8;     // sqrt 5, divide 6 to 8
 constexpr double kSeries = 20;  // exp 10 to 50, log 25, tanh 40, erf 30
 constexpr double kLong = 100;  // sin 60, cos 100, pow 200, cbrt and tan 400, atan2 600; whole numbers divided 80 to 200
-
-bool only_moves(std::string_view opcode) noexcept {
-  static constexpr std::string_view kWords[] = {
-      "broadcast", "iota",    "reshape",         "transpose",       "copy",       "slice", "dynamic-slice", "reverse",
-      "gather",    "bitcast", "bitcast-convert", "dynamic-reshape", "opt-barrier"};
-  return one_of(opcode, kWords);
-}
 
 bool is_root(std::string_view opcode) noexcept {
   static constexpr std::string_view kWords[] = {"divide", "sqrt", "rsqrt"};
@@ -43,6 +37,28 @@ bool is_long(std::string_view opcode) noexcept {
 }
 
 }  // namespace
+
+bool only_moves(std::string_view opcode) noexcept {
+  static constexpr std::string_view kWords[] = {
+      "broadcast", "iota",    "reshape",         "transpose",       "copy",       "slice", "dynamic-slice", "reverse",
+      "gather",    "bitcast", "bitcast-convert", "dynamic-reshape", "opt-barrier"};
+  return one_of(opcode, kWords);
+}
+
+bool does(std::string_view opcode, std::string_view target, std::string_view primitive) noexcept {
+  const auto holds = [](std::string_view text, std::string_view part) {
+    return text.find(part) != std::string_view::npos;
+  };
+  if (opcode == "custom-call") {
+    if (holds(target, "matmul") || holds(target, "gemm") || holds(target, "dot")) opcode = "dot";
+    if (holds(target, "conv")) opcode = "convolution";
+  }
+  if (opcode == "dot" || opcode == "ragged-dot") return holds(primitive, "dot") || holds(primitive, "einsum");
+  if (opcode == "convolution") return holds(primitive, "conv_general");
+  std::string word(opcode);
+  std::replace(word.begin(), word.end(), '-', '_');
+  return primitive.starts_with(word);
+}
 
 bool is_free(std::string_view opcode) noexcept {
   static constexpr std::string_view kWords[] = {"parameter",    "constant",  "tuple",  "get-tuple-element",

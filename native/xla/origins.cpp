@@ -11,9 +11,22 @@ namespace {
 
 constexpr size_t kFarthest = 256;  // instructions looked at for one without a stack
 
+// The primitive at the end of a name such as jit(f)/scope/dot_general.
+std::string_view primitive(std::string_view op_name) noexcept {
+  const std::string_view first = op_name.substr(0, op_name.find(';'));
+  return first.substr(first.rfind('/') + 1);
+}
+
+// What changes places of elements only, or hands them on.
+bool hands_on(const Instruction& instruction) noexcept {
+  return only_moves(instruction.opcode) || is_free(instruction.opcode) || instruction.opcode == "convert" ||
+         instruction.opcode == "pad";
+}
+
 }  // namespace
 
-OriginFinder::OriginFinder(const Module& module) : module_(module), users_(module.instructions().size()) {
+OriginFinder::OriginFinder(const Module& module)
+    : module_(module), users_(module.instructions().size()), arguments_(module.instructions().size()) {
   const std::vector<Instruction>& all = module.instructions();
   for (uint32_t row = 0; row < all.size(); ++row) {
     const Instruction& instruction = all[row];
@@ -25,8 +38,20 @@ OriginFinder::OriginFinder(const Module& module) : module_(module), users_(modul
     // What a computation results in is used by who calls it.
     for (uint32_t i = 0; i < instruction.called.count; ++i) {
       const uint32_t computation = module.number(instruction.called, i);
-      const uint32_t root = computation == kNone ? kNone : module.computations()[computation].root;
-      if (root != kNone) users_[root].push_back(row);
+      if (computation == kNone) continue;
+      const Computation& body = module.computations()[computation];
+      if (body.root != kNone) users_[body.root].push_back(row);
+      if (instruction.opcode != "fusion" && instruction.opcode != "call") continue;
+      // Its parameters are its arguments.
+      for (uint32_t place = body.instructions.from; place < body.instructions.from + body.instructions.count; ++place) {
+        const Instruction& inner = all[place];
+        if (inner.opcode != "parameter" || inner.parameter < 0 || inner.parameter >= instruction.operands.count)
+          continue;
+        const uint32_t operand = module.number(instruction.operands, static_cast<uint32_t>(inner.parameter));
+        if (operand == kNone) continue;
+        users_[operand].push_back(place);
+        arguments_[place].push_back(operand);
+      }
     }
   }
 }
@@ -73,19 +98,69 @@ uint32_t OriginFinder::same_name(std::string_view op_name) const {
   return kNone;
 }
 
-// The first with a stack, looking in ever wider circles.
-template <typename Neighbours>
-uint32_t OriginFinder::nearest(uint32_t row, const Neighbours& neighbours) const {
+// The first that is wanted, looking in ever wider circles, beyond those that it may pass.
+template <typename Neighbours, typename Wanted, typename Passes>
+uint32_t OriginFinder::nearest(uint32_t row, const Neighbours& neighbours, const Wanted& wanted,
+                               const Passes& passes) const {
   std::vector<uint32_t> queue{row};
   std::unordered_set<uint32_t> seen{row};
   for (size_t next = 0; next < queue.size() && next < kFarthest; ++next) {
     const uint32_t at = queue[next];
-    if (module_.instructions()[at].stack != 0) return at;
+    if (wanted(module_.instructions()[at])) return at;
+    if (at != row && !passes(module_.instructions()[at])) continue;
     neighbours(at, [&](uint32_t other) {
       if (other != kNone && seen.insert(other).second) queue.push_back(other);
     });
   }
   return kNone;
+}
+
+// What only moves the result or the operands of an instruction and has a name and a stack that fit what it does.
+uint32_t OriginFinder::moved(uint32_t row) const {
+  const Instruction& computes = module_.instructions()[row];
+  const auto wanted = [&](const Instruction& other) {
+    return other.stack != 0 && (hands_on(other) || &other == &computes) &&
+           does(computes.opcode, computes.custom_call_target, primitive(other.op_name));
+  };
+  const uint32_t after = nearest(
+      row,
+      [&](uint32_t from, const auto& visit) {
+        for (const uint32_t user : users_[from]) visit(user);
+      },
+      wanted, hands_on);
+  if (after != kNone) return after;
+  return nearest(
+      row,
+      [&](uint32_t from, const auto& visit) {
+        const Range operands = module_.instructions()[from].operands;
+        for (uint32_t i = 0; i < operands.count; ++i) visit(module_.number(operands, i));
+        for (const uint32_t argument : arguments_[from]) visit(argument);
+      },
+      wanted, hands_on);
+}
+
+// Whose origin an instruction without a stack and a name has.
+uint32_t OriginFinder::neighbour(uint32_t row, Rung* rung) const {
+  *rung = Rung::kMoved;
+  if (!hands_on(module_.instructions()[row])) return moved(row);
+  const auto wanted = [](const Instruction& other) { return other.stack != 0; };
+  const auto passes = [](const Instruction&) { return true; };
+  *rung = Rung::kUser;
+  const uint32_t user = nearest(
+      row,
+      [&](uint32_t from, const auto& visit) {
+        for (const uint32_t other : users_[from]) visit(other);
+      },
+      wanted, passes);
+  if (user != kNone) return user;
+  *rung = Rung::kOperand;
+  return nearest(
+      row,
+      [&](uint32_t from, const auto& visit) {
+        const Range operands = module_.instructions()[from].operands;
+        for (uint32_t i = 0; i < operands.count; ++i) visit(module_.number(operands, i));
+      },
+      wanted, passes);
 }
 
 Origins OriginFinder::find(uint32_t row) const {
@@ -106,19 +181,7 @@ Origins OriginFinder::find(uint32_t row) const {
   }
   uint32_t other = same_name(instruction.op_name);
   found.rung = Rung::kSameName;
-  if (other == kNone) {
-    found.rung = Rung::kUser;
-    other = nearest(row, [&](uint32_t from, const auto& visit) {
-      for (const uint32_t user : users_[from]) visit(user);
-    });
-  }
-  if (other == kNone) {
-    found.rung = Rung::kOperand;
-    other = nearest(row, [&](uint32_t from, const auto& visit) {
-      const Range operands = module_.instructions()[from].operands;
-      for (uint32_t i = 0; i < operands.count; ++i) visit(module_.number(operands, i));
-    });
-  }
+  if (other == kNone) other = neighbour(row, &found.rung);
   if (other == kNone) {
     found.rung = Rung::kNothing;
     if (instruction.called.count != 0 && !is_control_flow(instruction.opcode))
@@ -127,6 +190,7 @@ Origins OriginFinder::find(uint32_t row) const {
     return found;
   }
   found.parts.push_back(at(other, row, 1));
+  if (found.rung == Rung::kMoved) found.parts.back().op_name = module_.instructions()[other].op_name;
   return found;
 }
 

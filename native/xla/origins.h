@@ -2,9 +2,11 @@
 // time is whose.
 //
 // The ladder, where an instruction has no stack of its own: what it calls; another one with the same op_name (XLA joins
-// names with ';' where it merges instructions, and lets the stack go); who uses its result; its operands. Where frames
-// were left out of a program altogether there are names without stacks. Inside a fusion the parts are weighed
-// (weights.h).
+// names with ';' where it merges instructions, and lets the stack go); what only moves its result or its operands and
+// is named after what it does (XLA rewrites a product of a vector as a product and a bitcast, and the bitcast keeps the
+// name); for what only moves values, who uses its result, then its operands. An instruction that computes and that
+// nothing says the origin of has none: its neighbours stand on lines of their own. Where frames were left out of a
+// program altogether there are names without stacks. Inside a fusion the parts are weighed (weights.h).
 #pragma once
 
 #include <cstdint>
@@ -25,7 +27,7 @@ struct Origin {
   double share = 1;  // of the operation's time; those of all origins add up to 1
 };
 
-enum class Rung : uint8_t { kOwn, kInside, kSameName, kUser, kOperand, kNothing };
+enum class Rung : uint8_t { kOwn, kInside, kSameName, kMoved, kUser, kOperand, kNothing };
 
 struct Origins {
   Rung rung = Rung::kNothing;
@@ -42,13 +44,17 @@ class OriginFinder {
  private:
   std::vector<Origin> inside(uint32_t instruction, Known known) const;
   uint32_t same_name(std::string_view op_name) const;
-  template <typename Neighbours>
-  uint32_t nearest(uint32_t instruction, const Neighbours& neighbours) const;
+  template <typename Neighbours, typename Wanted, typename Passes>
+  uint32_t nearest(uint32_t instruction, const Neighbours& neighbours, const Wanted& wanted,
+                   const Passes& passes) const;
+  uint32_t moved(uint32_t instruction) const;
+  uint32_t neighbour(uint32_t instruction, Rung* rung) const;
   Origin at(uint32_t instruction, uint32_t shown, double share) const;
 
   const Module& module_;
   std::unordered_map<std::string_view, uint32_t> by_op_name_;  // the first with a stack
-  std::vector<std::vector<uint32_t>> users_;
+  std::vector<std::vector<uint32_t>> users_;      // of results, the parameters of what is called among them
+  std::vector<std::vector<uint32_t>> arguments_;  // of parameters of what is called
 };
 
 }  // namespace leadline::xla

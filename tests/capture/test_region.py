@@ -16,9 +16,16 @@ class Recorder:
     def __init__(self) -> None:
         self.log: list[str] = []
 
-    def region_begin(self, name: str, detail: str | None = None) -> int:
-        self.log.append(f"+{name}" + (detail or ""))
+    def region_begin(self, name: str, detail: str | None = None, stays_ns: int = 0) -> int:
+        self.log.append(f"+{name}" + (detail or "") + (f" after {stays_ns}" if stays_ns else ""))
         return len(self.log)
+
+    def region_suspend(self, token: int) -> int:
+        """Each stay counts as 1 ns."""
+        begun = self.log[token - 1]
+        assert begun.startswith("+")
+        self.log.append("~")
+        return int(begun.partition(" after ")[2] or 0) + 1
 
     def region_end(self, token: int) -> None:
         assert self.log[token - 1].startswith("+")
@@ -30,6 +37,14 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     recorder = Recorder()
     monkeypatch.setattr(CURRENT, "native", recorder)
     return recorder.log
+
+
+def begun(log: list[str]) -> int:
+    return sum(line.startswith("+") for line in log)
+
+
+def ended(log: list[str]) -> int:
+    return log.count("-") + log.count("~")
 
 
 def test_a_block(log: list[str]) -> None:
@@ -94,7 +109,7 @@ def test_a_generator_is_outside_while_suspended(log: list[str]) -> None:
         yield 2
 
     log.extend(f"got {value}" for value in g())
-    assert log == ["+g", "one", "-", "got 1", "+g", "two", "-", "got 2", "+g", "-"]
+    assert log == ["+g", "one", "~", "got 1", "+g after 1", "two", "~", "got 2", "+g after 2", "-"]
     assert inspect.isgeneratorfunction(g)
 
 
@@ -133,7 +148,8 @@ def protocol(decorate) -> list[object]:
 def test_the_generator_protocol_is_unchanged(log: list[str]) -> None:
     plain = protocol(lambda function: function)
     assert plain == protocol(region("g"))
-    assert log.count("+g") == log.count("-") > 0
+    assert begun(log) == ended(log)
+    assert log.count("-") == 3, "a call each: exhausted, closed, failed"
 
 
 def test_coroutines_are_outside_while_others_run(log: list[str]) -> None:
@@ -154,7 +170,7 @@ def test_coroutines_are_outside_while_others_run(log: list[str]) -> None:
 
     assert inspect.iscoroutinefunction(a)
     assert asyncio.run(both()) == ["value", None]
-    assert log == ["+a", "a1", "-", "b1", "+a", "a2", "-", "b2"]
+    assert log == ["+a", "a1", "~", "b1", "+a after 1", "a2", "-", "b2"]
 
 
 def test_a_cancelled_coroutine_closes_its_region(log: list[str]) -> None:
@@ -173,7 +189,7 @@ def test_a_cancelled_coroutine_closes_its_region(log: list[str]) -> None:
             await task
 
     asyncio.run(cancel())
-    assert log == ["+wait", "-", "+wait", "cleanup", "-"]
+    assert log == ["+wait", "~", "+wait after 1", "cleanup", "-"]
 
 
 def async_protocol(decorate) -> list[object]:
@@ -210,7 +226,8 @@ def async_protocol(decorate) -> list[object]:
 def test_the_async_generator_protocol_is_unchanged(log: list[str]) -> None:
     plain = async_protocol(lambda function: function)
     assert plain == async_protocol(region("g"))
-    assert log.count("+g") == log.count("-") > 0
+    assert begun(log) == ended(log)
+    assert log.count("-") == 3, "a call each: exhausted, closed, exhausted"
 
 
 def test_a_detail_that_json_cannot_hold_is_refused() -> None:

@@ -73,6 +73,18 @@ def test_a_renamed_function_is_the_same_function():
     assert other.renamed == ()
 
 
+def test_what_samples_met_on_one_side_only_is_not_renamed():
+    imports = "python <module> @ a.py:1\n  python import_it @ a.py:2\n    "
+    calls = "\n      python helper @ b.py:4 | cpu_time=5/1"
+    one, other = (build(f"{imports}python {name} @ b.py:1{calls}") for name in ("_make_function", "_register"))
+    assert compare([one], [other]).renamed == ()
+    # counted on both sides, and both names are in use on both sides, too
+    both = "python step @ a.py:1\n  python {} @ b.py:1\n    operator aten::mm | time=5/1 call_time=5/1\n"
+    also = "python other @ a.py:7\n  python {} @ b.py:1\n    operator aten::add | time=5/1 call_time=5/1"
+    first, second = (build((both + also).format(*names)) for names in (("f", "g"), ("g", "f")))
+    assert compare([first], [second]).renamed == ()
+
+
 def test_ranks_meet_their_own_rank():
     assert compare([run(rank=1, pid=1)], [run(rank=1, pid=9)]).changes == ()
     statuses = {change.status for change in compare([run(rank=0)], [run(rank=1)]).changes}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 BINDINGS = Path(__file__).parents[2] / "native/bindings"
 RELEASES = re.compile(r"gil_scoped_release|without_gil\(|answered\(|\bprovider_st(?:art|op)\(|return start\(options")
-OF_EVENTS = {"region_begin", "region_end", "phase_begin", "phase_end", "waited", "optimizer_follows", "step", "step_begin",
+OF_EVENTS = {"region_begin", "region_end", "region_suspend", "phase_begin", "phase_end", "waited", "optimizer_follows", "step", "step_begin",
              "place", "book", "thread_place", "timed", "count_loss", "now_ns", "callpath"}  # fmt: skip
 """Called for each event, where releasing would cost more than the event."""
 OF_PYTHON = {"add_openers", "hide_folder", "anchor_calls_of", "release_calls_of", "anchor_method",

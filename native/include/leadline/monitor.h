@@ -86,6 +86,8 @@ typedef enum leadline_region_flag {
   LEADLINE_REGION_FLAG_DATA_WAIT = 1u << 2, /* its wall time outside operators is waiting for data */
   LEADLINE_REGION_FLAG_INSIDE = 1u << 3,    /* opened by a library inside the call that a line makes, not by the line
                                                for what follows it: it hangs below the line */
+  LEADLINE_REGION_FLAG_SUSPENDS = 1u << 4   /* of an END: the call is suspended here and is not over. Its time so far is
+                                               booked; the call counts at the END without this flag */
 } leadline_region_flag;
 
 typedef struct leadline_region_event {
@@ -95,7 +97,9 @@ typedef struct leadline_region_event {
   int64_t step;              /* LEADLINE_REGION_STEP: number of the step that ended */
   leadline_context asked_at; /* work of a helper thread: the place that asked for it, 0 where unknown. The region hangs
                                 there when nothing of its own thread encloses it */
-  uint32_t flags;            /* LEADLINE_REGION_PHASE: leadline_region_flag */
+  uint32_t flags;            /* leadline_region_flag */
+  int64_t* stays_ns; /* of one call in several stays (a decorated coroutine or generator), else NULL. BEGIN reads what
+                        its stays took before, END writes what they took with the one that ends */
 } leadline_region_event;
 
 typedef enum leadline_gpu_kind {

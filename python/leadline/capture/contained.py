@@ -33,6 +33,7 @@ _INSTEAD: Final[dict[str, object]] = {
     "phase_end": None,
     "region_begin": 0,
     "region_end": None,
+    "region_suspend": 0,
     "waited": None,
     "step": None,
     "step_begin": None,

@@ -70,13 +70,16 @@ def _text(name: object) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def begin_region(name: str, detail: str | None) -> tuple[int, int]:
-    """Open the region; returns the session it was opened in and the native side's token for its end."""
+def begin_region(name: str, detail: str | None, stays_ns: int = 0) -> tuple[int, int]:
+    """Open the region; returns the session it was opened in and the native side's token for its end.
+
+    `stays_ns`: what the call took before it was suspended.
+    """
     native = CURRENT.native
     if native is None:
         return _OUTSIDE
     try:
-        return CURRENT.generation, native.region_begin(name, detail)
+        return CURRENT.generation, native.region_begin(name, detail, stays_ns)
     except Exception as error:
         lose(native, "A region could not be opened", error)
         return _OUTSIDE
@@ -106,7 +109,7 @@ def _wrap_function(function: Callable[..., Any], name: str, detail: str | None) 
 def _wrap_generator(function: Callable[..., Any], name: str, detail: str | None) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapper(*arguments: Any, **named: Any) -> Generator[Any, Any, Any]:
-        return (yield from _in_steps(function(*arguments, **named), name, detail))
+        return (yield from _in_steps(function(*arguments, **named), _Call(name, detail)))
 
     return wrapper
 
@@ -114,7 +117,7 @@ def _wrap_generator(function: Callable[..., Any], name: str, detail: str | None)
 def _wrap_coroutine(function: Callable[..., Any], name: str, detail: str | None) -> Callable[..., Any]:
     @functools.wraps(function)
     async def wrapper(*arguments: Any, **named: Any) -> Any:
-        return await _Steps(function(*arguments, **named), name, detail)
+        return await _Steps(function(*arguments, **named), _Call(name, detail))
 
     return wrapper
 
@@ -123,18 +126,19 @@ def _wrap_async_generator(function: Callable[..., Any], name: str, detail: str |
     @functools.wraps(function)
     async def wrapper(*arguments: Any, **named: Any) -> AsyncGenerator[Any, Any]:
         inner = function(*arguments, **named)
+        call = _Call(name, detail)
         resume: Callable[[Any], Any] = inner.asend
         value: Any = None
         while True:
             try:
-                item = await _Steps(resume(value), name, detail)
+                item = await _Steps(resume(value), call, goes_on=True)
             except StopAsyncIteration:
                 return
             try:
                 value = yield item
                 resume = inner.asend
             except GeneratorExit:
-                await _Steps(inner.aclose(), name, detail)
+                await _Steps(inner.aclose(), call)
                 raise
             except BaseException as error:
                 value, resume = error, inner.athrow
@@ -142,41 +146,81 @@ def _wrap_async_generator(function: Callable[..., Any], name: str, detail: str |
     return wrapper
 
 
+class _Call:
+    """One call of a coroutine or generator: its region is open in each of its stays, the call counts where it ends."""
+
+    def __init__(self, name: str, detail: str | None) -> None:
+        self._name = name
+        self._detail = detail
+        self._generation = -1
+        self._stays_ns = 0
+
+    def stay(self, resume: Callable[[Any], Any], value: Any, goes_on: bool) -> Any:
+        """What `resume(value)` returns: the call is suspended. `goes_on`: also where it raises StopIteration."""
+        begun = self._begin()
+        try:
+            item = resume(value)
+        except BaseException as error:
+            if goes_on and isinstance(error, StopIteration):
+                self._suspend(begun)
+            else:
+                end_region(begun)
+            raise
+        self._suspend(begun)
+        return item
+
+    def close(self, inner: Any) -> None:
+        begun = self._begin()
+        try:
+            inner.close()
+        finally:
+            end_region(begun)
+
+    def _begin(self) -> tuple[int, int]:
+        if self._generation != CURRENT.generation:
+            self._generation, self._stays_ns = CURRENT.generation, 0
+        return begin_region(self._name, self._detail, self._stays_ns)
+
+    def _suspend(self, begun: tuple[int, int]) -> None:
+        native = CURRENT.native
+        if native is not None and begun[0] == CURRENT.generation:
+            try:
+                self._stays_ns = native.region_suspend(begun[1])
+            except Exception as error:
+                lose(native, "A region could not be closed", error)
+
+
 class _Steps:
     """An awaitable that awaits another one, with the region open only while that one runs."""
 
-    def __init__(self, awaitable: Any, name: str, detail: str | None) -> None:
+    def __init__(self, awaitable: Any, call: _Call, goes_on: bool = False) -> None:
         self._awaitable = awaitable
-        self._name = name
-        self._detail = detail
+        self._call = call
+        self._goes_on = goes_on
 
     def __await__(self) -> Generator[Any, Any, Any]:
         # asend() objects of async generators are not coroutines but have send, throw and close all the same
         inner = self._awaitable if isinstance(self._awaitable, Coroutine) else self._awaitable.__await__()
-        return _in_steps(inner, self._name, self._detail)
+        return _in_steps(inner, self._call, self._goes_on)
 
 
-def _in_steps(inner: Any, name: str, detail: str | None) -> Generator[Any, Any, Any]:
-    """Drive a generator or coroutine as `yield from` would (PEP 380), with the region open during each resumption."""
+def _in_steps(inner: Any, call: _Call, goes_on: bool = False) -> Generator[Any, Any, Any]:
+    """Drive a generator or coroutine as `yield from` would (PEP 380), with the region open during each resumption.
+
+    `goes_on`: the end of `inner` is not the end of the call, as of an item of an async generator.
+    """
     resume: Callable[[Any], Any] = inner.send
     value: Any = None
     while True:
-        begun = begin_region(name, detail)
         try:
-            item = resume(value)
+            item = call.stay(resume, value, goes_on)
         except StopIteration as end:
             return end.value
-        finally:
-            end_region(begun)
         try:
             value = yield item
             resume = inner.send
         except GeneratorExit:
-            begun = begin_region(name, detail)
-            try:
-                inner.close()
-            finally:
-                end_region(begun)
+            call.close(inner)
             raise
         except BaseException as error:
             value, resume = error, inner.throw

@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
-from leadline.capture.region import _Steps, region
+from leadline.capture.region import _Call, _Steps, region
 from leadline.capture.requests import REQUESTS
 
 _WRAPPED = "_leadline_wrapped"
@@ -32,7 +32,7 @@ def asgi(app: Any) -> Callable[..., Awaitable[None]]:
         began_ns = REQUESTS.began(name)
         failed = True
         try:
-            await _Steps(app(scope, receive, send), name, None)
+            await _Steps(app(scope, receive, send), _Call(name, None))
             failed = False
         finally:
             REQUESTS.ended(name, began_ns, failed)

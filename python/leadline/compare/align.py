@@ -4,7 +4,8 @@ A frame's key is its kind and qualified name; nameless code (`<module>`, `<lambd
 its rank, the program that was started, or else its command without folders, numbers in thread names do not count.
 Lines, pids and folders are no part of it, so moved code stays where it is. Siblings with one key are one row. What one
 side alone has, below a row of both, is matched with what the other side alone has there where the names below agree:
-that is a renamed function or module.
+that is a renamed function or module. Its old name is nowhere on side B, its new one nowhere on side A, and calls below
+it were counted: what samples met on one side only is not gone on the other.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.profiles import Profile
-from leadline.profiles.rollup import Shape
+from leadline.profiles.rollup import Shape, subtree_sums
 from leadline.schema import FrameKind
 
 Rows = NDArray[np.int64]
@@ -61,7 +62,9 @@ def align(profiles: Sequence[Profile], side_b: Sequence[bool]) -> Aligned:
     for _ in range(_ROUNDS):
         parent, key_of, row_of = _joined(profiles, keys)
         shape = Shape(parent)
-        pairs = _renamed(shape, key_of, listed, _sides(row_of, side_b, len(parent)))
+        sides = _sides(row_of, side_b, len(parent))
+        sides[~_counted(profiles, row_of, len(parent))] = 0
+        pairs = _renamed(shape, key_of, listed, sides)
         if not pairs:
             break
         for old, new in pairs.items():
@@ -157,10 +160,20 @@ def _sides(row_of: Sequence[Rows], side_b: Sequence[bool], rows: int) -> NDArray
     return sides
 
 
+def _counted(profiles: Sequence[Profile], row_of: Sequence[Rows], rows: int) -> NDArray[np.bool_]:
+    """Rows with calls at or below them, in any profile."""
+    counted = np.zeros(rows, np.bool_)
+    for profile, place in zip(profiles, row_of, strict=True):
+        counted[place[subtree_sums(profile.tree.shape, profile.tree.exclusive("call_time").count) > 0]] = True
+    return counted
+
+
 def _renamed(shape: Shape, key_of: Rows, keys: list[Key], sides: NDArray[np.int8]) -> dict[int, int]:
     """Pairs of rows, of A alone and of B alone, that are one thing with two names."""
     lone = (sides != 3) & (sides[np.maximum(shape.parent, 0)] == 3)
     lone[:1] = False
+    for side in (1, 2):  # a name that the other side knows somewhere is not gone
+        lone &= (sides != side) | ~np.isin(key_of, key_of[(sides & (3 - side)) != 0])
     kinds = np.array([kind for kind, _, _ in keys], np.int64)[key_of]
     lone &= np.isin(kinds, [int(kind) for kind in _RENAMED_KINDS])
     rows = np.flatnonzero(lone)

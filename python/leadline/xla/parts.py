@@ -103,7 +103,10 @@ def parts_of(program: Program, operation: str, above: Sequence[tuple[str, str]])
             frames.append(("phase", "backward", "", "", "", 0, 0, 0))
         frames.append(_operator(named(scope.primitive, part_opcode), detail))
         made.append(Part(tuple(frames), share))
-    return made or [Part((_operator(opcode, {"hlo": operation}),), 1.0)]
+    if made:
+        return made
+    detail = {"hlo": operation} | ({"role": "communication"} if _talk(opcode) in _TALKS else {})
+    return [Part((_operator(named("", opcode), detail),), 1.0)]
 
 
 def unknown(operation: str) -> Part:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from leadline.analysis.case import Case
 from leadline.profiles import Process
+from leadline.schema import FrameKind
 
 
 def cpus(case: Case) -> int:
@@ -39,3 +42,14 @@ def workers(case: Case) -> int:
             most = number
             break
     return most
+
+
+def loading_at_once(case: Case) -> float:
+    """How many child processes made batches at once, on average over the steps. Those that are alive but have nothing
+    to do take no core. Where none tells how long it made batches, all that were alive count."""
+    children = case.mask([one.node.row for one in started(case)])
+    making = case.first_of(case.named(FrameKind.PHASE, "data loading") & case.below(children))
+    wall_ns = case.loop.step_ns * case.loop.steps
+    if not making.any() or wall_ns <= 0:
+        return workers(case)
+    return float(np.minimum(case.tree.inclusive("time").sum[making].sum() / wall_ns, workers(case)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.processes import cpus, workers
+from leadline.analysis.rules.processes import cpus, loading_at_once, workers
 from leadline.schema import FrameKind
 from leadline.units import duration
 
@@ -25,7 +25,8 @@ class ThreadOversubscription(Rule):
         loading = case.named(FrameKind.PHASE, "data loading") & case.loop.inside
         if not loading.any():
             raise CannotTell("no DataLoader was seen in the loop")
-        if number <= values["ratio"] * cores:
+        # Training wants a core of its own. Workers of another loader, or whose batches are made long before, take none.
+        if number <= values["ratio"] * cores or loading_at_once(case) + 1 <= values["ratio"] * cores:
             return []
         row = int(np.flatnonzero(loading)[np.argmax(case.inclusive_time[np.flatnonzero(loading)])])
         ns = int(case.inclusive_time[case.first_of(loading)].sum())
