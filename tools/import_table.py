@@ -134,6 +134,7 @@ PYTHON: dict[str, set[str]] = {
     "report": {
         "engines",
         "names",
+        "opening",
         "sources",
         "work",
         "units",

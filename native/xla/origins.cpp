@@ -26,7 +26,10 @@ bool hands_on(const Instruction& instruction) noexcept {
 }  // namespace
 
 OriginFinder::OriginFinder(const Module& module)
-    : module_(module), users_(module.instructions().size()), arguments_(module.instructions().size()) {
+    : module_(module),
+      users_(module.instructions().size()),
+      parameters_(module.instructions().size()),
+      arguments_(module.instructions().size()) {
   const std::vector<Instruction>& all = module.instructions();
   for (uint32_t row = 0; row < all.size(); ++row) {
     const Instruction& instruction = all[row];
@@ -49,7 +52,7 @@ OriginFinder::OriginFinder(const Module& module)
           continue;
         const uint32_t operand = module.number(instruction.operands, static_cast<uint32_t>(inner.parameter));
         if (operand == kNone) continue;
-        users_[operand].push_back(place);
+        parameters_[operand].push_back(place);
         arguments_[place].push_back(operand);
       }
     }
@@ -126,6 +129,7 @@ uint32_t OriginFinder::moved(uint32_t row) const {
       row,
       [&](uint32_t from, const auto& visit) {
         for (const uint32_t user : users_[from]) visit(user);
+        for (const uint32_t parameter : parameters_[from]) visit(parameter);
       },
       wanted, hands_on);
   if (after != kNone) return after;

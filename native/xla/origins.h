@@ -53,8 +53,9 @@ class OriginFinder {
 
   const Module& module_;
   std::unordered_map<std::string_view, uint32_t> by_op_name_;  // the first with a stack
-  std::vector<std::vector<uint32_t>> users_;      // of results, the parameters of what is called among them
-  std::vector<std::vector<uint32_t>> arguments_;  // of parameters of what is called
+  std::vector<std::vector<uint32_t>> users_;                   // of results
+  std::vector<std::vector<uint32_t>> parameters_;              // of what is called, by their arguments
+  std::vector<std::vector<uint32_t>> arguments_;               // by their parameters
 };
 
 }  // namespace leadline::xla

@@ -20,7 +20,9 @@ def made(making_ms: list[int]) -> Profile:
         f"  thread worker\n    phase data loading | time={spent * MS}/10 call_time={spent * MS}/10"
         for number, spent in enumerate(making_ms)
     )
-    loading = f'phase data loading | time={MS}/10 call_time={MS}/10 detail={{"loader":"_MultiProcessingDataLoaderIter"}}'
+    loading = (
+        f'phase data loading | time={MS}/10 call_time={MS}/10 detail={{"loader":"_MultiProcessingDataLoaderIter"}}'
+    )
     profile = build(
         f"process train.py | pid=5\n  thread main | tid=5\n    python main @ t.py:5\n      {loading}\n"
         f"    python main @ t.py:6\n      operator aten::mm | time={99 * MS}/10 call_time={99 * MS}/10\n"

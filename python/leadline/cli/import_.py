@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 from leadline.cli.errors import CommandError
@@ -48,5 +49,5 @@ def run(arguments: argparse.Namespace) -> int:
     one, several = ("rank", "ranks") if known else ("process", "processes of unknown rank")
     what = one if ranks == 1 else several
     print(f"Wrote {arguments.output}: {events} events on {nodes} call paths, {ranks} {what}.")
-    print(f"See it with: leadline report {arguments.output}")
+    print(f"See it with: leadline report {shlex.quote(str(arguments.output))}")
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 
 from leadline.cli.errors import CommandError
 from leadline.cli.files import add_output, open_profile, write_file
@@ -26,5 +27,5 @@ def run(arguments: argparse.Namespace) -> int:
     write_file(joined.profile, arguments.output, force=arguments.force)
     share = f"{joined.matched} of {joined.rows} rows have their call path in {arguments.timing}"
     print(f"Wrote {arguments.output}: {share}.")
-    print(f"See it with: leadline report {arguments.output} --tool all")
+    print(f"See it with: leadline report {shlex.quote(str(arguments.output))} --tool all")
     return 0

@@ -74,13 +74,27 @@ def _find(name: str) -> Subcommand:
     import difflib  # on the way to an error only: it takes longer to import than everything else here
 
     near = difflib.get_close_matches(name, [*(one.name for one in SUBCOMMANDS), *ALIASES], n=1, cutoff=0.7)
-    if name.endswith(".py"):
-        advice = f"to profile a script: leadline run {name}."
+    typed = _command_for(name)
+    if typed:
+        advice = f"for this file: {typed}."
     elif near:
         advice = f"did you mean {near[0]}?"
     else:
         advice = "`leadline --help` lists the subcommands."
     raise CommandError(f"There is no subcommand {name!r}; {advice}")
+
+
+def _command_for(name: str) -> str:
+    """What works for a path that stands where the subcommand should."""
+    from pathlib import Path
+
+    if name.endswith(".py"):
+        return f"leadline run {name}"
+    if not Path(name).exists():
+        return ""
+    from leadline.opening.commands import command_for
+
+    return command_for(name)
 
 
 def _dispatch(argv: Sequence[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import glob
+import shlex
 import sys
 from pathlib import Path
 
@@ -83,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     ranks = f"{merged.ranks} of {world} ranks" if world > merged.ranks else _counted(merged.ranks, "rank")
     gap = f"; missing: {ranges(merged.missing)}" if merged.missing else ""
     print(f"Wrote {arguments.output}: {ranks}{gap}.")
-    print(f"See it with: leadline report {arguments.output}")
+    print(f"See it with: leadline report {shlex.quote(str(arguments.output))}")
     return 0
 
 

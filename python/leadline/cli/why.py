@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import json
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -98,14 +99,16 @@ def _is_measured(path: Path) -> bool:
         return True
     if path.suffix in _SCRIPTS or not path.exists():
         return False
+    from leadline.opening.commands import Kind, kind_of
     from leadline.trace.importers import recognised
 
     if recognised(path):
         return True
-    raise CommandError(
-        f"{path} is no profile, no trace that Leadline can read, and no Python script (.py). "
-        f"To run it all the same: leadline why -- python {path}"
-    )
+    kind = kind_of(str(path))
+    if kind is Kind.SCRIPT:
+        return False
+    advice = f"; to measure the program: leadline why -- {path}" if kind is Kind.PROGRAM else "; check its name"
+    raise CommandError(f"{path} is no profile, no trace that Leadline can read, and no Python script{advice}.")
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -273,5 +276,7 @@ def _print(verdict: object, file: str, stream: object) -> None:
     width, _ = for_stream(target)
     name = file.rsplit("/", 1)[-1]
     first = f"{name}   {head(made)}".rstrip()
-    text = "\n".join(visible(one) for one in (first, *as_lines(made, width), f"{'next':<10}leadline report {file}"))
+    text = "\n".join(
+        visible(one) for one in (first, *as_lines(made, width), f"{'next':<10}leadline report {shlex.quote(file)}")
+    )
     target.write(encodable(text + "\n", target))

@@ -17,6 +17,7 @@ from leadline.analysis.engine_phases import NO_WORK, START_UP, in_phase
 from leadline.analysis.findings import Findings, from_object
 from leadline.analysis.functions import METRIC, functions, imports
 from leadline.engines import engines_of, together
+from leadline.opening.commands import output_for
 from leadline.profiles import Profile, Tree
 from leadline.profiles.tree import present_name
 from leadline.report import devices, provenance, sampled
@@ -225,9 +226,8 @@ def _next_commands(report: Report, has_window: bool, sampled: bool) -> tuple[str
     """What to type next: the page, a closer look at the hottest line, the source of kernels where their instructions
     were sampled, then predictions from the trace window where there is one, else another viewer."""
     file = report.meta.file
-    stem = file.removesuffix(".leadline")
     quoted = shlex.quote(file)
-    commands = [f"leadline report {quoted} --format html -o {shlex.quote(stem + '.html')}"]
+    commands = [f"leadline report {quoted} --format html -o {shlex.quote(output_for(file, '.html'))}"]
     line = _hottest_line(report.paths)
     if line and not report.options.focus:
         commands.append(f"leadline report {quoted} --focus {shlex.quote(line)}")
@@ -238,7 +238,8 @@ def _next_commands(report: Report, has_window: bool, sampled: bool) -> tuple[str
     if has_window:
         commands.append(f"leadline whatif {quoted}")
     elif not sampled:
-        commands.append(f"leadline export {quoted} --format speedscope -o {shlex.quote(stem + '.speedscope.json')}")
+        other = shlex.quote(output_for(file, ".speedscope.json"))
+        commands.append(f"leadline export {quoted} --format speedscope -o {other}")
     return tuple(commands)
 
 

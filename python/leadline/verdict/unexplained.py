@@ -56,8 +56,8 @@ _NEXT = {
     "for all elements at once.",
     "rare": "Call it less often, or on fewer samples; or leave it to a process beside the training.",
     "calling": "See who calls them with `leadline report --focus`; give each call more to do, or compile the model.",
-    "products": "See what this machine could do with `leadline why`.",
-    "moves": "See what this machine could do with `leadline why`; compiling fuses operators in a row.",
+    "products": "See what this machine could do with `leadline why SCRIPT`.",
+    "moves": "See what this machine could do with `leadline why SCRIPT`; compiling fuses operators in a row.",
 }
 _ASK = "See what it consists of with `leadline report --focus`."
 

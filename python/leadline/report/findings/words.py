@@ -44,10 +44,10 @@ def label(finding: Finding) -> str:
 
 
 def silent_texts(found: Findings, *, everything: bool = False) -> list[str]:
-    """`29 rules did not apply; leadline analyze --all lists them`, and rules that raised. `everything`: each with its
+    """`29 rules did not apply; --all lists them`, and rules that raised. `everything`: each with its
     reason."""
     said = [f"{one.rule}: not applicable: {one.reason}" for one in found.not_applicable]
     number = len(said)
     if not everything and number > 1:
-        said = [f"{number} rules did not apply; `leadline analyze --all` lists them with their reasons"]
+        said = [f"{number} rules did not apply; --all lists them with their reasons"]
     return [visible(text) for text in [*said, *(f"{one.rule}: failed: {one.error}" for one in found.failed)]]
