@@ -48,6 +48,18 @@ def test_memory_of_a_report_grows_with_nodes_not_with_devices_times_nodes():
     assert many < 1.5 * few
 
 
+def test_metrics_that_a_profile_lacks_take_no_memory():
+    tree = merge_profiles([rank(number, 40) for number in range(8)]).tree
+    tracemalloc.start()
+    try:
+        for metric in ("bank_conflicts", "global_sectors", "l2_time", "page_faults"):
+            assert not tree.exclusive(metric).count.any()
+            assert not tree.inclusive(metric).sum.any()
+        assert tracemalloc.get_traced_memory()[0] < 8 * len(tree)
+    finally:
+        tracemalloc.stop()
+
+
 def two_devices(counted: tuple[int, int], peaks: tuple[int, int] = (1, 1)) -> Profile:
     """A process with two H100s that held `peaks` GiB; steps of 1 ms with `counted` products of 2e11 operations."""
     lines = "".join(

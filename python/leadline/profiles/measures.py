@@ -75,8 +75,11 @@ class Measures:
             float(self.sum_squares[pick].sum()),
         )
 
+    def columns(self) -> tuple[Array, ...]:
+        return self.count, self.sum, self.min, self.max, self.sum_squares
+
     def copy(self) -> Measures:
-        return Measures(*(getattr(self, name).copy() for name in ("count", "sum", "min", "max", "sum_squares")))
+        return Measures(*(column.copy() for column in self.columns()))
 
 
 def no_measures(rows: int) -> Measures:
@@ -87,6 +90,13 @@ def no_measures(rows: int) -> Measures:
         max=np.full(rows, _NO_MAX, np.int64),
         sum_squares=np.zeros(rows, np.float64),
     )
+
+
+def absent(rows: int) -> Measures:
+    """What `no_measures` says, in no memory and not to be written to: rules ask for many metrics that a profile lacks,
+    and what they ask for is kept."""
+    nothing = no_measures(1)
+    return Measures(*(np.broadcast_to(column, rows) for column in nothing.columns()))
 
 
 def exclusive_measures(
@@ -100,9 +110,9 @@ def exclusive_measures(
         wanted &= metrics["stream"] == stream
     wanted &= metrics["count"] != 0
     rows = np.flatnonzero(wanted)
-    result = no_measures(nodes)
     if not len(rows):
-        return result
+        return absent(nodes)
+    result = no_measures(nodes)
     node = metrics["node"][rows]
     if not np.all(node[1:] >= node[:-1]):
         order = np.argsort(node, kind="stable")

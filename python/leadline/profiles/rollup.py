@@ -99,6 +99,8 @@ def subtree_sums(shape: Shape, values: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def inclusive_measures(shape: Shape, exclusive: Measures) -> Measures:
     """Each row's own measurements together with those of its whole subtree."""
+    if not exclusive.count.any():
+        return exclusive  # nobody writes to what a tree keeps
     return _inclusive_by_node(shape, exclusive) if shape.narrow else _inclusive_by_level(shape, exclusive)
 
 
