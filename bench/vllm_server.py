@@ -84,7 +84,7 @@ class Server:
     """One `vllm serve`; `leadline`: the options of `leadline run`, None to leave Leadline out."""
 
     def __init__(
-        self, folder: Path, name: str, leadline: Sequence[str] | None, more: Sequence[str] = (), wait_s: float = 300
+        self, folder: Path, name: str, leadline: Sequence[str] | None, more: Sequence[str] = (), wait_s: float = 900
     ) -> None:
         self.folder, self.name = folder, name
         self.model = make_model(folder)

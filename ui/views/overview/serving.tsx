@@ -7,7 +7,7 @@ import { Card } from "../widgets";
 export function ServingCard({ serving }: { serving: Serving }) {
   return (
     <Card title="Serving" note={`${visible(serving.engine)} ${visible(serving.version)}; quantiles to 3 %`}>
-      <ul>
+      <ul class="because">
         {serving.facts.map((fact) => (
           <li>{visible(fact)}</li>
         ))}

@@ -39,6 +39,7 @@ function Shown({ opened }: { opened: Opened }) {
     <>
       {onlyMemory ? <MemoryStart opened={opened} /> : null}
       {verdict && !onlyMemory ? <VerdictCard opened={opened} verdict={verdict} start={start ?? null} /> : null}
+      {report.serving ? <ServingCard serving={report.serving} /> : null}
       {start ? (
         <>
           <StepBars opened={opened} start={start} />
@@ -47,7 +48,6 @@ function Shown({ opened }: { opened: Opened }) {
         </>
       ) : null}
       {verdict ? <Trust opened={opened} verdict={verdict} start={start ?? null} /> : null}
-      {report.serving ? <ServingCard serving={report.serving} /> : null}
       <FindingsCard opened={opened} />
       <RanksCard opened={opened} ranks={report.ranks} />
       <HotPaths opened={opened} />
@@ -86,7 +86,7 @@ function VerdictCard({ opened, verdict, start }: Props) {
   const { place } = verdict;
   return (
     <section class={`card verdict ${verdict.kind === "cannot_tell" ? "unsure" : ""}`} aria-label="Verdict">
-      <StepFigure start={start} />
+      <StepFigure start={start} of={opened.report.serving ? "a step of the model, mean" : "a step, mean"} />
       <div class="grow">
         <h2 class="sentence">{visible(sentenceOf(verdict.sentence))}</h2>
         {verdict.because.length ? (
@@ -141,14 +141,14 @@ export function openLine(opened: Opened, file: string, line: number): void {
   else opened.go.source(file, line);
 }
 
-function StepFigure({ start }: { start: Start | null }) {
+function StepFigure({ start, of }: { start: Start | null; of: string }) {
   if (!start) return null;
   const step = start.of === "step";
   const most = Math.max(1, ...start.walls_ns);
   return (
     <div class="step-figure">
       <div class="huge">{duration(start.wall_ns)}</div>
-      <div class="quiet">{step ? "a step, mean" : "the run; nothing repeats"}</div>
+      <div class="quiet">{step ? of : "the run; nothing repeats"}</div>
       {start.walls_ns.length > 1 ? (
         <div
           class="walls"
