@@ -54,8 +54,12 @@ def update(folders: dict[str, dict[str, Any]], smoke: str = "") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     date = datetime.date.today().isoformat()
+    load = round(os.getloadavg()[1], 1)
     record.update(now)
-    record["folders"] = {**record.get("folders", {}), **{name: {**one, "date": date} for name, one in folders.items()}}
+    record["folders"] = {
+        **record.get("folders", {}),
+        **{name: {**one, "date": date, "load": load} for name, one in folders.items()},
+    }
     if smoke:
         record["smoke"] = {"what": smoke, "date": date}
     record["folders"] = dict(sorted(record["folders"].items()))

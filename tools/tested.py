@@ -79,6 +79,12 @@ class Record:
         return [test for one in self.folders.values() for test in one["failed"]]
 
     @property
+    def load(self) -> str:
+        """The highest load of the machine while these ran: above its number of cores, tests of time fail."""
+        known = [float(one["load"]) for one in self.folders.values() if "load" in one]
+        return f"{max(known):.0f}" if known else "?"
+
+    @property
     def date(self) -> str:
         return max([str(one["date"]) for one in self.folders.values()] + [self.smoke.get("date", "")])
 
@@ -106,14 +112,17 @@ def grid(records: list[Record], every: set[str]) -> list[str]:
 
 def details(records: list[Record], every: set[str]) -> list[str]:
     """One row a record."""
-    lines = ["| CPython | C library | frameworks | ran | passed | failed | skipped | last run |", "|---" * 8 + "|"]
+    lines = [
+        "| CPython | C library | frameworks | ran | passed | failed | skipped | load | last run |",
+        "|---" * 9 + "|",
+    ]
     for one in records:
         ran = one.extent(every, "")
         if ran == PART:
             ran = f"{len(one.folders)} folders"
         passed, skipped = (sum(each[what] for each in one.folders.values()) for what in ("passed", "skipped"))
         system = one.facts["libc"] + ("" if one.facts["machine"] == "x86_64" else f", {one.facts['machine']}")
-        row = (one.facts["release"], system, one.frameworks, ran, passed, len(one.failed), skipped, one.date)
+        row = (one.facts["release"], system, one.frameworks, ran, passed, len(one.failed), skipped, one.load, one.date)
         lines.append("| " + " | ".join(map(str, row)) + " |")
     return lines
 
@@ -137,6 +146,8 @@ def page() -> str:
         "",
         "## The runs",
         "",
+        "Load: processes that wanted a core (two cores). Tests of time fail where it is far above the number of cores.",
+        "",
         *details(records, every),
     ]
     lines += ["", "Folders of `tests/` that ran where only a part did:", ""]
@@ -147,7 +158,13 @@ def page() -> str:
     failed = [(one, test) for one in records for test in one.failed]
     if failed:
         lines += ["", "## What failed", ""]
-        lines += [f"- {one.facts['release']}: `{test.partition('[')[0]}`" for one, test in failed]
+        by_file: dict[str, list[str]] = {}
+        for one, test in failed:
+            file, _, name = test.partition("::")
+            names = by_file.setdefault(f"- {one.facts['release']}, `{file}`:", [])
+            names += [bare for bare in [f"`{name.partition('[')[0]}`"] if bare not in names]
+        for where, names in by_file.items():
+            lines += textwrap.wrap(f"{where} {', '.join(names)}", 118, subsequent_indent="  ", break_long_words=False)
     return "\n".join(lines) + "\n"
 
 
