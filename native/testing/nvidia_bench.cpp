@@ -4,8 +4,10 @@
 //
 //   nvidia_bench            one line per operation: name, ns, best of several rounds
 //   nvidia_bench JSON       the same as one JSON object
+//   nvidia_bench once launch|record COUNT   so many launches, and so many records as well, for callgrind
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -122,6 +124,18 @@ class Bench {
   }
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
+
+  // With their records, which are folded as they come, or without.
+  void once(std::uint32_t count, bool records) {
+    const Region step("step");
+    Launcher launcher(callbacks_);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint32_t id = launcher.launch();
+      nvidia::cupti::KernelRecord record;
+      kernel(record, id, names_[i % kNames].c_str());
+      if (records) fold_.add(nvidia::decode(reinterpret_cast<const nvidia::cupti::Record&>(record), kVersion, 0));
+    }
+  }
 
   void launches() {
     const Region step("step");
@@ -268,6 +282,11 @@ class Bench {
 int main(int count, char** arguments) {
   const bool json = count > 1 && std::strcmp(arguments[1], "JSON") == 0;
   Bench bench;
+  if (count == 4 && std::strcmp(arguments[1], "once") == 0) {
+    bench.once(static_cast<std::uint32_t>(std::strtoul(arguments[3], nullptr, 10)),
+               std::strcmp(arguments[2], "record") == 0);
+    return 0;
+  }
   bench.launches();
   bench.training();
   bench.copies();
