@@ -247,7 +247,7 @@ def _class_words(made: Account, resource: Resource, part: Part) -> str:
     if resource.kind == "data":
         return f"{CLASSES['data']}, {whole}: {named(top)} {duration(top.ns)}{at}"
     again = " again" if resource.kind == "compile" and made.of == "step" else ""
-    what = named(top) if named(top) != top.text else ""
+    what = named(top) if named(top) != top.text and resource.kind != "imports" else ""
     return f"{CLASSES[resource.kind]}{again}, {whole}" + (f": {what}" if what else "") + at
 
 

@@ -17,6 +17,7 @@ CLASSES: Mapping[str, str] = {
     "memory": "memory-bound on the CPU",
     "random": "bound by random numbers on the CPU",
     "python": "Python-bound",
+    "imports": "imports modules",
     "dispatch": "dispatch-bound: many small operators",
     "framework": "bound by the framework's own Python",
     "operator": "bound by an operator that computes nothing (allocation, or what the first use of a device sets up)",

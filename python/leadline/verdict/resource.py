@@ -39,7 +39,7 @@ _KIND_OF_PART = {
     "saving": "saving",
     "rare": "rare",
     "collection": "collection",
-    "imports": "python",
+    "imports": "imports",
 }
 
 
