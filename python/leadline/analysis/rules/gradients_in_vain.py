@@ -6,12 +6,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from leadline.analysis.calls_in_source import lines_that_call
 from leadline.analysis.columns import nearest
 from leadline.analysis.rules.backward_lines import backward_lines
 from leadline.analysis.rules.base import Case, Finding, Severity, Values
 from leadline.analysis.rules.habits import habits, modules_named
 from leadline.analysis.rules.words import listed
 from leadline.units import abbreviated, duration, percent, size
+
+_FREEZE = (
+    "Freeze the model that only passes gradients on while the other one learns: model.requires_grad_(False) before "
+    "that backward pass, and True behind it."
+)
+_DETACH = (
+    "Detach what the other model is to learn from (`fake = generator(noise).detach()`, or below torch.no_grad()), and "
+    "freeze the one that only passes gradients on (requires_grad_(False)) meanwhile."
+)
 
 
 def discarded(case: Case, rule: str, learn_more: str, values: Values) -> list[Finding]:
@@ -33,10 +43,11 @@ def discarded(case: Case, rule: str, learn_more: str, values: Values) -> list[Fi
         return []
     names = [str(one["module"] or one["class"]) for one in told["modules"]]
     asked = backward_lines(case)
+    detached = bool(lines_that_call(case, ("detach", "detach_", "no_grad")))  # what is left is the way through a model
     return [
         Finding(
             rule,
-            Severity.WARNING if share >= values["share"] else Severity.INFO,
+            Severity.WARNING if share >= values["share"] and not detached else Severity.INFO,
             f"Gradients of {abbreviated(int(told['parameters']))} parameters are computed and thrown away before their "
             f"optimizer steps, about {percent(share)} of {case.cost_name}",
             case.gain(everything, (0.1, 1 / max(places, 2), 1), "judged: one of the backward passes of these modules"),
@@ -46,8 +57,7 @@ def discarded(case: Case, rule: str, learn_more: str, values: Values) -> list[Fi
                 f"another optimizer stepped in between, which does not have the parameters of {listed(names)}",
                 f"all backward passes of these modules take {duration(case.per_step(everything))} a step",
             ),
-            "Detach what the other model is to learn from (`fake = generator(noise).detach()`, or below "
-            "torch.no_grad()), and freeze the one that only passes gradients on (requires_grad_(False)) meanwhile.",
+            _FREEZE if detached else _DETACH,
             learn_more,
             share,
         )

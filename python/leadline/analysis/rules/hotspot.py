@@ -105,7 +105,7 @@ class Hotspot(Rule):
         return _CALLED.format(compiler=compilers(case.profile.meta))
 
 
-_LOOK = "It consists of these: look at the largest with `leadline report --focus`."
+_LOOK = "Look at the largest of its parts with `leadline report --focus`."
 
 
 def _parts(case: Case, rows: list[int], ns: int, *, device: bool) -> tuple[str, ...]:
