@@ -51,10 +51,10 @@ class NodeTable {
     NodeId id() const noexcept { return id_; }
     // The child that was given this name, if it is the one that is likely to come now. The name is whatever tells
     // children apart to who gives it, with a number that he wants to find again.
-    Place* named_child(const void* name) noexcept {
+    Place* named_child(std::uintptr_t name) noexcept {
       return likely_child([name](const Place& child) { return child.name_ == name; });
     }
-    void name(const void* name, std::uint32_t number) noexcept {
+    void name(std::uintptr_t name, std::uint32_t number) noexcept {
       name_ = name;
       number_ = number;
     }
@@ -94,7 +94,7 @@ class NodeTable {
     Place* expected_ = nullptr;    // the child that is likely to be visited now
     Place* last_child_ = nullptr;  // the one visited last
     Place* successor_ = nullptr;   // the sibling that was visited after this node
-    const void* name_ = nullptr;
+    std::uintptr_t name_ = 0;
     std::uint32_t number_ = 0;
     NodeId id_;
   };
@@ -162,7 +162,7 @@ class NodeTable {
   }
   // Forgets the names of places: who gave them is gone.
   void forget_names() noexcept {
-    for (std::uint32_t at = 0; at < nodes_.size(); ++at) nodes_[at].name_ = nullptr;
+    for (std::uint32_t at = 0; at < nodes_.size(); ++at) nodes_[at].name_ = 0;
   }
 
   // --- any thread, for ids below size() or received from the writer ------------------------------------------------

@@ -92,7 +92,8 @@ class Collector final : public Subscriber {
   }
   Lane* make_lane(ThreadState& thread) noexcept;
   static ThreadTree::Place* innermost_place(Lane& lane, CallPath& path) noexcept;
-  static ThreadTree::Place* operator_place(Lane& lane, ThreadTree::Place& above, PathFrames& frames, const char* name);
+  static ThreadTree::Place* operator_place(Lane& lane, ThreadTree::Place& above, PathFrames& frames,
+                                           const leadline_operator_event& op);
   bool begin_other_operator(const leadline_operator_event& op, const void* token, ThreadState& thread);
   ThreadTree::Place* below_native(Lane& lane, CallPath& path, ThreadTree::Place* above, const void* token,
                                   uint64_t kind) noexcept;

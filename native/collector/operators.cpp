@@ -14,6 +14,7 @@ namespace {
 constexpr MetricKey kLeaf{kLeafTime};
 constexpr MetricKey kCall{MetricKind::kCallTime};
 constexpr MetricKey kOwn{MetricKind::kTime};
+constexpr int kAddressBits = 48;  // of the addresses that programs get
 
 ThreadTree::Place* place_of(const Scope& scope) noexcept { return static_cast<ThreadTree::Place*>(scope.place); }
 
@@ -129,10 +130,11 @@ ThreadTree::Place* Collector::innermost_place(Lane& lane, CallPath& path) noexce
 
 // The place of an operator with a stable name below another place; nullptr when the tree has no room for it.
 ThreadTree::Place* Collector::operator_place(Lane& lane, ThreadTree::Place& above, PathFrames& frames,
-                                             const char* name) {
+                                             const leadline_operator_event& op) {
+  const uintptr_t name = reinterpret_cast<uintptr_t>(op.name) ^ uintptr_t { op.name_generation } << kAddressBits;
   if (ThreadTree::Place* const known = above.named_child(name); known != nullptr) [[likely]]
     return known;
-  const PathFrameId frame = frames.operator_named(name, true);
+  const PathFrameId frame = frames.operator_named(op.name, op.name_generation);
   const NodeId node = lane.tree->child(above.id(), lane.frame(frame));
   if (node == above.id()) return nullptr;
   ThreadTree::Place* const place = lane.tree->place(node);
@@ -148,7 +150,7 @@ bool Collector::begin_other_operator(const leadline_operator_event& op, const vo
     on_scopes_moved(thread);
     path.departed().clear();
   }
-  const PathFrameId frame = path.frames().operator_named(op.name, op.stable_name != 0, op.inputs);
+  const PathFrameId frame = path.frames().operator_named(op.name, stable_name(op), op.inputs);
   Scope& scope = path.push(token, ScopeKind::kOperator, frame);
   scope.sequence = op.sequence;
   scope.forward_thread = op.forward_thread;
@@ -180,7 +182,7 @@ bool Collector::begin_operator(const leadline_operator_event& op, const void* to
   if (above == nullptr) return false;
   if (Monitor::instance().native() != nullptr) [[unlikely]]
     above = below_native(*own, path, above, token, reinterpret_cast<uintptr_t>(op.name));
-  ThreadTree::Place* const place = operator_place(*own, *above, path.frames(), op.name);
+  ThreadTree::Place* const place = operator_place(*own, *above, path.frames(), op);
   if (place == nullptr) return false;
   place->prefetch(*above);
   const NodeId node = place->id();

@@ -224,7 +224,7 @@ void Monitor::begin_operator_in(ThreadState& state, const leadline_operator_even
   if (path.take_moved()) [[unlikely]]
     scopes_moved(state);
   Scope& scope =
-      path.push(token, ScopeKind::kOperator, path.frames().operator_named(op.name, op.stable_name != 0, op.inputs));
+      path.push(token, ScopeKind::kOperator, path.frames().operator_named(op.name, stable_name(op), op.inputs));
   scope.unheard = true;  // until it is told
   scope.sequence = op.sequence;
   scope.forward_thread = op.forward_thread;

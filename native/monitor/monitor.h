@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -20,6 +21,11 @@
 #include "stack/native_source.h"
 
 namespace leadline {
+
+// As PathFrames::operator_named() takes it.
+inline std::optional<uint16_t> stable_name(const leadline_operator_event& op) noexcept {
+  return op.stable_name != 0 ? std::optional(op.name_generation) : std::nullopt;
+}
 
 // The core's own subscriber, the collector: the paths of all threads hold its state (PathEntry::slot, members of Scope,
 // ThreadState::subscriber and published), so there is one at a time. All others are callbacks, with leadline_event's

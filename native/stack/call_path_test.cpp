@@ -54,7 +54,7 @@ struct Fixture {
   void begin(const char* name, int token) {
     path.sync();
     path.push(reinterpret_cast<const void*>(static_cast<uintptr_t>(token)), ScopeKind::kOperator,
-              path.frames().operator_named(name, false));
+              path.frames().operator_named(name, std::nullopt));
   }
   void open(const char* name, int token) {
     path.sync();
@@ -218,7 +218,7 @@ TEST_CASE("without Python the path holds operators only") {
   ModuleNames modules;
   CallPath path(nullptr, &modules);
   path.sync();
-  path.push(nullptr, ScopeKind::kOperator, path.frames().operator_named("op", false));
+  path.push(nullptr, ScopeKind::kOperator, path.frames().operator_named("op", std::nullopt));
   CHECK(path.entries().size() == 1);
   path.pop();
   CHECK(path.entries().empty());
@@ -228,28 +228,28 @@ TEST_CASE("operator names are told apart by text unless the pointer is stable") 
   ModuleNames modules;
   PathFrames frames(nullptr, &modules);
   char buffer[16] = "first";
-  const PathFrameId first = frames.operator_named(buffer, false);
+  const PathFrameId first = frames.operator_named(buffer, std::nullopt);
   std::string("other").copy(buffer, 5);
-  const PathFrameId second = frames.operator_named(buffer, false);
+  const PathFrameId second = frames.operator_named(buffer, std::nullopt);
   CHECK(first != second);
   CHECK(std::string(frames[second].name) == "other");
-  CHECK(frames.operator_named("first", false) == first);
+  CHECK(frames.operator_named("first", std::nullopt) == first);
   CHECK(frames.operator_named("first", true, "{\"shapes\": []}") != first);
-  const PathFrameId wrapper = frames.operator_named("one engine: AddmmBackward0", false);
-  const PathFrameId same_end = frames.operator_named("two engine: AddmmBackward0", false);
+  const PathFrameId wrapper = frames.operator_named("one engine: AddmmBackward0", std::nullopt);
+  const PathFrameId same_end = frames.operator_named("two engine: AddmmBackward0", std::nullopt);
   CHECK(wrapper != same_end);
-  CHECK(frames.operator_named("one engine: AddmmBackward0", false) == wrapper);
-  CHECK(frames.operator_named("", false) == frames.operator_named("", false));
+  CHECK(frames.operator_named("one engine: AddmmBackward0", std::nullopt) == wrapper);
+  CHECK(frames.operator_named("", std::nullopt) == frames.operator_named("", std::nullopt));
 }
 
 TEST_CASE("names beyond the limit share a frame, whatever their length") {
   ModuleNames modules;
   PathFrames frames(nullptr, &modules, 4);
-  for (int i = 0; i < 8; ++i) frames.operator_named(std::to_string(i).c_str(), false);
+  for (int i = 0; i < 8; ++i) frames.operator_named(std::to_string(i).c_str(), std::nullopt);
   const std::string longer(200, 'x');
-  const PathFrameId shared = frames.operator_named(longer.c_str(), false);
-  CHECK(frames.operator_named(longer.c_str(), false) == shared);
-  CHECK(frames.operator_named((longer.substr(1) + "y").c_str(), false) == shared);
+  const PathFrameId shared = frames.operator_named(longer.c_str(), std::nullopt);
+  CHECK(frames.operator_named(longer.c_str(), std::nullopt) == shared);
+  CHECK(frames.operator_named((longer.substr(1) + "y").c_str(), std::nullopt) == shared);
 }
 
 TEST_CASE("a module whose address came again has the new name") {

@@ -158,11 +158,11 @@ PathFrameId PathFrames::placed(PathFrameId id, PathFrameId at) {
   return placed_.emplace(key, add(frame)).first->second;
 }
 
-PathFrameId PathFrames::operator_by_text(const char* name, bool stable, const char* inputs) {
+PathFrameId PathFrames::operator_by_text(const char* name, std::optional<uint16_t> stable, const char* inputs) {
   if (inputs != nullptr) return named(FrameKind::kOperator, name, inputs);
   if (stable) {
     const PathFrameId id = named_at(FrameKind::kOperator, name);
-    name_cache_[name_slot(name)].stable = true;
+    name_cache_[name_slot(name)].stable = stable;
     return id;
   }
   const size_t length = std::strlen(name);
@@ -178,7 +178,7 @@ PathFrameId PathFrames::named_at(FrameKind kind, const char* name) {
   NameSlot& slot = name_cache_[name_slot(name)];
   const PathFrame* known = slot.pointer == name ? &frames_[static_cast<uint32_t>(slot.id)] : nullptr;
   if (known != nullptr && known->kind == kind && std::strcmp(known->name, name) == 0) return slot.id;
-  slot = {name, named(kind, name), false};
+  slot = {name, named(kind, name), std::nullopt};
   return slot.id;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -69,10 +70,11 @@ class PathFrames {
   PathFrameId placed(PathFrameId id, PathFrameId at);
   // As named(), for texts that come again at the same address, such as the names of a driver's functions.
   PathFrameId named_at(FrameKind kind, const char* name);
-  // `stable`: the pointer always means this name, so the text is not looked at again.
-  PathFrameId operator_named(const char* name, bool stable, const char* inputs = nullptr) {
+  // `stable`: where the pointer means this name, a number that stays as long as it does; the text is not looked at
+  // again.
+  PathFrameId operator_named(const char* name, std::optional<uint16_t> stable, const char* inputs = nullptr) {
     const NameSlot& slot = name_cache_[name_slot(name)];
-    if (slot.pointer == name && slot.stable && stable && inputs == nullptr) [[likely]]
+    if (slot.pointer == name && slot.stable && stable == slot.stable && inputs == nullptr) [[likely]]
       return slot.id;
     return operator_by_text(name, stable, inputs);
   }
@@ -114,7 +116,7 @@ class PathFrames {
   struct NameSlot {
     const char* pointer = nullptr;
     PathFrameId id{};
-    bool stable = false;
+    std::optional<uint16_t> stable;
   };
   struct ModuleEntry {
     uint64_t generation = 0;
@@ -144,7 +146,7 @@ class PathFrames {
     PathFrameId id{};
   };
   static constexpr size_t kTextSlots = 512;
-  PathFrameId operator_by_text(const char* name, bool stable, const char* inputs);
+  PathFrameId operator_by_text(const char* name, std::optional<uint16_t> stable, const char* inputs);
   const char* keep(std::string_view text);
   bool full(FrameKind kind, PathFrameId* instead);
   PathFrameId add(const PathFrame& frame);

@@ -51,7 +51,7 @@ struct Fixture {
   }
   void begin(const char* name, int number) {
     path.sync();
-    path.push(token(number), ScopeKind::kOperator, path.frames().operator_named(name, false));
+    path.push(token(number), ScopeKind::kOperator, path.frames().operator_named(name, std::nullopt));
     settle();
   }
   // `region` called from the innermost frame, by way of an __enter__.

@@ -55,7 +55,8 @@ typedef struct leadline_operator_event {
   uint64_t forward_thread;  /* of a backward operator: the framework's number of the forward thread, else 0 */
   uint32_t nesting;         /* operators open on this thread, this one not counted */
   uint8_t backward;         /* 1: run by autograd */
-  uint8_t stable_name;      /* 1: the pointer means this name for the life of the process */
+  uint8_t stable_name;      /* 1: the pointer means this name as long as name_generation stays what it is */
+  uint16_t name_generation; /* of stable names: another number where a name may have been freed since */
   const char* inputs;       /* shapes and dtypes as JSON when asked for, else NULL */
   leadline_wrapped wrapped; /* of an operator that wraps a backward operator to come, and hangs where that one will:
                                says which it is if anything begins before it; else NULL */

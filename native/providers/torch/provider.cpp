@@ -10,6 +10,7 @@
 #include "providers/torch/in_flight.h"
 #include "providers/torch/input_text.h"
 #include "providers/torch/launch_place.h"
+#include "providers/torch/operator_names.h"
 #include "providers/torch/scope_names.h"
 #include "providers/torch/work_scopes.h"
 
@@ -25,6 +26,7 @@ struct Shared {
   Symbols symbols;
   Offsets offsets;
   bool has_offsets = false;
+  bool keeps_names = false;  // see OperatorNames
   bool shapes = false;
   std::atomic<bool> shapes_rest{false};
 };
@@ -59,7 +61,10 @@ std::unique_ptr<ObserverContext> begin_operator(const RecordFunction& function) 
   op.sequence = -1;
   op.backward = kScope == Scope::kBackwardFunction ? 1 : 0;
   const bool has_schema = g_shared.has_offsets && field<uint8_t>(function, g_shared.offsets.has_schema) == 1;
-  op.stable_name = has_schema ? 1 : 0;
+  if (has_schema && g_shared.keeps_names) [[likely]] {
+    op.stable_name = 1;
+    op.name_generation = OperatorNames::generation();
+  }
   op.name = name_of(function, has_schema);
   if (g_shared.has_offsets) {
     op.sequence = field<int64_t>(function, g_shared.offsets.sequence);
@@ -70,9 +75,8 @@ std::unique_ptr<ObserverContext> begin_operator(const RecordFunction& function) 
     }
     if (kScope == Scope::kBackwardFunction) ComingNode::check(op.sequence, op.forward_thread);
   }
-  if (kScope == Scope::kFunction && op.stable_name == 0 && ComingNode::is_announced(op.name))
-    op.wrapped = ComingNode::identify;
-  if (op.stable_name == 0 && CollectiveText::is_wrapper(op.name)) [[unlikely]] {
+  if (kScope == Scope::kFunction && !has_schema && ComingNode::is_announced(op.name)) op.wrapped = ComingNode::identify;
+  if (!has_schema && CollectiveText::is_wrapper(op.name)) [[unlikely]] {
     CollectiveText collective;
     FlightRecorder::Where where;
     op.inputs = collective.describe(g_shared.symbols, &where);
@@ -224,6 +228,7 @@ bool Provider::attach(const ProviderOptions& options, std::string* message) {
   g_shared.symbols = *symbols;
   ComingNode::set_source(symbols->current_node);
   g_shared.has_offsets = offsets.has_value();
+  g_shared.keeps_names = OperatorNames::follow();
   if (offsets) g_shared.offsets = *offsets;
   g_shared.shapes = options.shapes && symbols->input_shapes != nullptr;
   if (options.shapes && !g_shared.shapes) append(message, "this torch does not tell the shapes of inputs");
