@@ -42,7 +42,6 @@ std::atomic<int64_t> g_waiting{0};
 std::atomic<int> g_signal{0};
 __attribute__((tls_model("initial-exec"))) constinit thread_local SampledThread* t_sampled = nullptr;  // once known
 pthread_key_t g_end_key;
-bool g_end_known = false;
 
 SampledThread* ours(void* pointer) noexcept {
   const auto* const thread = static_cast<const SampledThread*>(pointer);
@@ -86,6 +85,9 @@ void on_end(void* pointer) {
   thread->used_at_end = program_usage(*thread);
   thread->over.store(true, std::memory_order_release);
 }
+
+// Made when this library is loaded, when there still are keys whose values a handler can set without memory.
+const bool g_end_known = pthread_key_create(&g_end_key, on_end) == 0 && g_end_key < kWithoutAllocation;
 
 template <typename T>
 void put_all(SampleRing& ring, const T* from, size_t count) noexcept {
@@ -293,8 +295,6 @@ int install_handler() noexcept {
   if (handler_in_place()) return g_signal.load();
   for (int signal = SIGRTMAX - 1; signal > SIGRTMIN; --signal) {
     if (!install(signal, on_timer)) continue;
-    static const bool made = pthread_key_create(&g_end_key, on_end) == 0;
-    g_end_known = made && g_end_key < kWithoutAllocation;
     g_signal.store(signal);
     return signal;
   }

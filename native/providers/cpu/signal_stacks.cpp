@@ -124,7 +124,7 @@ int unlock(pthread_mutex_t* mutex) {
   const int result = g_unlock(mutex);
   if (t_ready == 0) {
     const int saved_errno = errno;
-    take_signal_stack();
+    take_signal_stack(false);
     errno = saved_errno;
   }
   return result;
@@ -146,10 +146,8 @@ void* find(void* handle, const char* name) {
   LEADLINE_TAIL return g_find(handle, name);
 }
 
-bool make_key() noexcept {
-  static const bool made = pthread_key_create(&g_key, on_end) == 0 && g_key < kWithoutAllocation;
-  return made;
-}
+// Made when this library is loaded: a program that has loaded many others has spent the keys that need no memory.
+const bool g_has_key = pthread_key_create(&g_key, on_end) == 0;
 
 uint64_t loads_so_far() noexcept {
   uint64_t loads = 0;
@@ -177,11 +175,11 @@ bool is_of_system(std::string_view path) noexcept {
 
 }  // namespace
 
-bool take_signal_stack() noexcept {
+bool take_signal_stack(bool may_allocate) noexcept {
   const pid_t tid = own_tid();
   if (t_ready == tid) return true;
-  if (!make_key()) return false;
   t_ready = -1;  // mutexes are let go of on the way
+  if (!g_has_key || (!may_allocate && g_key >= kWithoutAllocation)) return false;
   stack_t now{};
   if (sigaltstack(nullptr, &now) != 0 || (now.ss_flags & SS_ONSTACK) != 0) {
     t_ready = 0;
@@ -200,8 +198,7 @@ bool take_signal_stack() noexcept {
     ours.ss_size = kBytes;
     if (sigaltstack(&ours, nullptr) != 0) return false;
   }
-  pthread_setspecific(g_key, &t_ready);
-  if (!enter(tid)) return false;
+  if (pthread_setspecific(g_key, &t_ready) != 0 || !enter(tid)) return false;
   t_ready = tid;
   return true;
 }

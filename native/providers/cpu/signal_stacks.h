@@ -21,8 +21,9 @@
 namespace leadline::cpu {
 
 // The calling thread has room for a sample from now on: on the alternate stack that it has, or on one of ours that goes
-// with it. False where there is no memory. Allocates nothing with malloc and waits for nobody.
-bool take_signal_stack() noexcept;
+// with it. False where there is no memory, and where malloc is needed and may not be called: inside of an allocator
+// that lets go of a mutex, if the program had made many thread-specific keys before this library was loaded.
+bool take_signal_stack(bool may_allocate = true) noexcept;
 // Whether that thread has. Any thread.
 bool has_signal_stack(pid_t tid) noexcept;
 // Signal handler, on a thread whose alternate stack has been taken away: it gets ours back when the handler returns.
