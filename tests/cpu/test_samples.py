@@ -35,11 +35,12 @@ def test_functions_have_their_share_and_threads_all_of_their_time(sample) -> Non
     for name, seconds in seen.said.items():
         assert within_chance(seen.below(name) / seen.total_ns, seconds / whole, seen.samples), (name, seen.below(name))
     assert abs(seen.total_ns - whole * 1e9) < 0.05 * whole * 1e9 + 20e6  # what runs around the three is little
+    cost_ns = seen.profile.meta["cost"]["callbacks_ns"]  # no part of what the program ran
     for thread in seen.profile.threads:
         if thread.name.startswith("leadline-"):  # it takes no samples of itself
             continue
         own = int(seen.profile.tree.inclusive("cpu_sample").sum[thread.node.row])
-        assert abs(own - thread.cpu_ns) < 0.02 * thread.cpu_ns + 5e6, thread
+        assert -5e6 < thread.cpu_ns - own < cost_ns + 0.005 * thread.cpu_ns + 5e6, thread
     assert seen.losses() == {}
 
 
@@ -59,8 +60,12 @@ def test_samples_of_a_thread_add_up_to_what_it_ran(sample, threads: int, hz: int
     whole = seen.profile.tree.inclusive("cpu_sample").sum
     known = [one for one in seen.profile.threads if not one.name.startswith("leadline-") and one.cpu_ns > 50_000_000]
     assert len(known) >= threads
-    for one in known:
-        assert abs(int(whole[one.node.row]) - one.cpu_ns) <= 0.02 * one.cpu_ns, (one, int(whole[one.node.row]))
+    # What is missing is what taking samples took, which is more on a busy machine, and which the file tells.
+    missing = {one.name + str(one.tid): one.cpu_ns - int(whole[one.node.row]) for one in known}
+    assert min(missing.values()) >= -0.002 * min(one.cpu_ns for one in known), missing
+    cost_ns = seen.profile.meta["cost"]["callbacks_ns"]
+    assert sum(missing.values()) <= cost_ns + 0.005 * sum(one.cpu_ns for one in known), (missing, cost_ns)
+    assert cost_ns < 0.1 * sum(one.cpu_ns for one in known)
     assert seen.losses() == {}
 
 
