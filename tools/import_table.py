@@ -274,7 +274,7 @@ PYTHON_FOREIGN_LAZY: dict[str, set[str]] = {
     "remedies": {"torch", "jax", "numpy"},
     "cli": {"torch"},
     "whatif": {"pyarrow"},
-    "agent": {"mcp"},
+    "agent": {"mcp", "uvicorn"},
     "notebook": {"IPython"},
     "query": {"pandas", "polars", "pyarrow", "duckdb"},
 }

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import sys
+import urllib.error
+import urllib.request
+import zipfile
 from pathlib import Path
 
 import pytest
+from tests.profiles.archives import members_of, packed
 
 from leadline.agent.answers import AnswerError, source
 from leadline.profiles.build import build
 from leadline.profiles.writer import write_profile
 
 mcp = pytest.importorskip("mcp")
+streamable_http_client = pytest.importorskip("mcp.client.streamable_http").streamable_http_client
 
 
 def talk(folder, calls):
@@ -60,7 +66,8 @@ def test_the_official_client(tmp_path: Path) -> None:
     failed, texts = zip(*answers, strict=True)
     assert failed == (False, False, True, False, False, True, False, True, True)
     assert "aten::mm" in texts[0]
-    assert "[truncated" in texts[1] or len(json.loads(texts[1])["rows"]) == 100
+    asked = json.loads(texts[1])
+    assert 10 < len(asked["rows"]) <= 100 and asked["row_count"] == 600, "what is cut is whole"
     assert "at column 24" in texts[2]
     assert "A: 1 run" in texts[3]
     assert "50> line_50 = 50" in texts[4]
@@ -68,7 +75,7 @@ def test_the_official_client(tmp_path: Path) -> None:
     assert "findings" in json.loads(texts[6])
     assert "trace window" in texts[7]
     assert "absent.leadline" in texts[8]
-    assert all(len(text) < 25_000 for text in texts)
+    assert all(len(text) < 8_500 for text in texts)
 
 
 @pytest.mark.parametrize("name", ["elsewhere/secret.py", "project/environment.txt", "project/link.py"])
@@ -85,3 +92,52 @@ def test_a_strangers_profile_shows_no_other_file(tmp_path: Path, monkeypatch: py
     monkeypatch.delenv("LEADLINE_SOURCE_ROOT")
     with pytest.raises(AnswerError, match="nor a source file below"):
         source(path, Path(name).name, 1)
+
+
+def test_over_http_on_a_run_that_goes_on(tmp_path: Path) -> None:
+    """The official client over HTTP; the file does not exist yet, only what the run has written until now."""
+    session = tmp_path / "run.leadline.part" / ("0" * 16)
+    session.mkdir(parents=True)
+    (session / "session.json").write_text("{}")
+    (session / "7-7000.json").write_text('{"pid": 7, "parent_pid": 1, "complete": false}')
+
+    def write(calls: int) -> None:
+        drawn = build(
+            f"process t.py | pid=7 start_ns=5 complete=0\n  thread main\n    operator aten::mm | time={calls}/{calls} "
+            f"call_time={calls}/{calls}\n"
+        )
+        (session / "new").write_bytes(packed(members_of(drawn, meta=False), zipfile.ZIP_STORED))
+        (session / "new").replace(session / "7-7000.segment")
+
+    write(1)
+    command = [sys.executable, "-m", "leadline", "mcp", "--http"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            address = server.stdout.readline().split()[0]
+
+            async def conversation() -> list[str]:
+                async with (
+                    streamable_http_client(address) as (read, write_stream, *_),
+                    mcp.ClientSession(read, write_stream) as client,
+                ):
+                    await client.initialize()
+                    texts = []
+                    for calls in (1, 41):
+                        write(calls)
+                        asked = {"path": "run.leadline", "expression": "operator:aten::mm show calls"}
+                        texts.append((await client.call_tool("query", asked)).content[0].text)
+                    texts.append((await client.call_tool("why", {"path": "run.leadline"})).content[0].text)
+                    return texts
+
+            first, second, why = asyncio.run(asyncio.wait_for(conversation(), 60))
+            assert json.loads(first)["rows"][0]["calls"] == 1
+            assert json.loads(second)["rows"][0]["calls"] == 41
+            assert "goes on" in json.loads(why)["goes_on"]
+            base = address.rsplit("/", 2)[0]
+            for wrong, headers in ((f"{base}/mcp", {}), (f"{base}/guess/mcp", {}), (address, {"Host": "evil.example"})):
+                with pytest.raises(urllib.error.HTTPError) as refused:
+                    urllib.request.urlopen(urllib.request.Request(wrong, data=b"{}", headers=headers), timeout=20)
+                assert refused.value.code in (400, 403, 404, 421)
+        finally:
+            server.terminate()

@@ -144,3 +144,11 @@ def sink_for(output: str | None, *, folder: bool = False, force: bool = False) -
     except OSError as error:
         reason = error.strerror or str(error)
         raise CommandError(f"Cannot write {output}: {reason}; choose another place with -o.") from error
+
+
+def port(text: str) -> int:
+    """The type of an option that takes a port."""
+    value = int(text) if text.isdigit() else -1
+    if not 0 <= value < 65536:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port; give 0 to 65535")
+    return value

@@ -12,7 +12,7 @@ import webbrowser
 from typing import TYPE_CHECKING
 
 from leadline.cli.errors import CommandError
-from leadline.cli.files import add_newest, add_source_root
+from leadline.cli.files import add_newest, add_source_root, port
 
 if TYPE_CHECKING:
     from leadline.report.server import View
@@ -25,21 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--live", action="store_true", help="FILE is a process that runs, or the file its run will end in"
     )
-    parser.add_argument(
-        "--port", type=_port, default=0, help="port on the loopback address (default: any that is free)"
-    )
+    parser.add_argument("--port", type=port, default=0, help="port on the loopback address (default: any that is free)")
     add_source_root(parser)
     parser.add_argument(
         "--data", metavar="OUT", help="write what the page asks for as JSON to OUT (- is the terminal), for editors"
     )
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
-
-
-def _port(text: str) -> int:
-    value = int(text) if text.isdigit() else -1
-    if not 0 <= value < 65536:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port; give 0 to 65535")
-    return value
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 from leadline._package import SEGMENT_SUFFIX
@@ -18,6 +19,20 @@ from leadline.report.server import View
 _PART = ".part"
 
 Stamp = frozenset[tuple[str, int, int]]
+
+
+def segments_of(directory: Path) -> Iterable[Path]:
+    return directory.rglob(f"*{SEGMENT_SUFFIX}")
+
+
+def stamp_of(files: Iterable[Path]) -> Stamp:
+    """Of what was written last: segments are replaced as a whole."""
+    found = set()
+    for file in files:
+        with contextlib.suppress(OSError):
+            status = file.stat()
+            found.add((str(file), status.st_ino, status.st_mtime_ns))
+    return frozenset(found)
 
 
 class LiveView(View):
@@ -60,14 +75,7 @@ class LiveView(View):
         return not self._directory.is_dir() and self._ended.is_file()
 
     def _stamp_now(self) -> Stamp:
-        """Of what was written last: segments are replaced as a whole."""
-        files = [self._ended] if self._has_ended() else self._directory.rglob(f"*{SEGMENT_SUFFIX}")
-        found = set()
-        for file in files:
-            with contextlib.suppress(OSError):
-                status = file.stat()
-                found.add((str(file), status.st_ino, status.st_mtime_ns))
-        return frozenset(found)
+        return stamp_of([self._ended] if self._has_ended() else segments_of(self._directory))
 
     def _look(self) -> Profile:
         if self._has_ended():
