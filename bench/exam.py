@@ -1,6 +1,6 @@
 """Scores the verdict and the first three findings on the programs of examples/complaints_exam and their repaired twins.
 
-    python bench/exam.py [--set exam|blind|blind2] [--only NAME] [--results FOLDER]
+    python bench/exam.py [--set exam|blind|blind2|blind3] [--only NAME] [--results FOLDER]
 
 A cause is named where the sentence, its facts or one of the first three findings has one of the planted lines, and one
 of the words that say why. A twin is left alone where it has no warning that names a planted line.
@@ -23,7 +23,12 @@ import leadline
 from common import add_results_option, machine, markdown_table, write_results
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-SETS = {"exam": "complaints_exam", "blind": "complaints_blind", "blind2": "complaints_blind2"}
+SETS = {
+    "exam": "complaints_exam",
+    "blind": "complaints_blind",
+    "blind2": "complaints_blind2",
+    "blind3": "complaints_blind3",
+}
 """Folders of programs. `blind`: by somebody who had not read the rules; the score in bench/results is the first."""
 _LIMIT_S = 400
 
