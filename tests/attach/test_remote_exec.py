@@ -1,4 +1,4 @@
-"""`sys.remote_exec` (3.14) leaves a file for the main thread: what was begun another way must not begin again later."""
+"""`sys.remote_exec` (3.14) leaves a file for the main thread, which must not begin to measure when it comes late."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from leadline.attach import inject
 from leadline.attach.target import AttachError
 
 
-def begin(monkeypatch: pytest.MonkeyPatch, pending: object, answers: list[bool]) -> tuple[bool, Path]:
-    """Where the main thread does not answer: whether measuring began, and the file that it still comes to."""
+def begin(answers: bool) -> tuple[bool, Path]:
+    """Whether measuring began, and the file that the main thread comes to."""
     files: list[str] = []
-    monkeypatch.setattr(inject, "_by_pending_call", pending)
     target = SimpleNamespace(pid=os.getpid())
-    good = inject._by_file(target, "measured = True\n", lambda pid, file: files.append(file), lambda _: answers.pop(0))
+    good = inject._by_file(target, "measured = True\n", lambda pid, file: files.append(file), lambda _: answers)
     return good, Path(files[0])
 
 
@@ -27,20 +26,32 @@ def run(file: Path) -> dict[str, object]:
     return found
 
 
-def test_the_main_thread_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    good, file = begin(monkeypatch, None, [True])
-    assert good and run(file)["measured"] and not file.exists()
-
-
-def refused(*_: object) -> bool:
-    raise AttachError("may not be held")
-
-
-@pytest.mark.parametrize(
-    ("pending", "answers", "expected"),
-    [(lambda *_: True, [False], True), (lambda *_: False, [False], False), (refused, [False, False], False)],
-)
-def test_a_main_thread_that_comes_late_measures_nothing(monkeypatch, pending, answers, expected) -> None:
-    good, file = begin(monkeypatch, pending, answers)
-    assert good == expected
+def test_a_main_thread_that_comes_late_measures_nothing() -> None:
+    good, file = begin(answers=False)
+    assert not good
     assert "measured" not in run(file) and not file.exists()
+
+
+@pytest.mark.parametrize("refusal", [AttachError("may not be held"), PermissionError("ptrace")])
+def test_it_is_asked_only_where_the_main_thread_may_not_be_held(monkeypatch: pytest.MonkeyPatch, refusal) -> None:
+    asked: list[str] = []
+
+    def refused(*_: object) -> bool:
+        raise refusal
+
+    def by_file(*_: object) -> bool:
+        asked.append("file")
+        return True
+
+    target = SimpleNamespace(pid=os.getpid(), runtime=lambda: 1, text=lambda _: "", refusal=str)
+    monkeypatch.setattr(inject, "_by_file", by_file)
+    monkeypatch.setattr(inject.sys, "remote_exec", print, raising=False)
+    monkeypatch.setattr(inject, "_by_pending_call", lambda *_: True)
+    inject.run_python(target, "", lambda _: False)
+    assert asked == []
+    monkeypatch.setattr(inject, "_by_pending_call", refused)
+    inject.run_python(target, "", lambda _: False)
+    assert asked == ["file"]
+    monkeypatch.delattr(inject.sys, "remote_exec")
+    with pytest.raises(AttachError, match=str(refusal)):
+        inject.run_python(target, "", lambda _: False)

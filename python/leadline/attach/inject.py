@@ -1,9 +1,10 @@
 """Has another process run a line of Python.
 
-From 3.14 on by `sys.remote_exec`, which the main thread alone answers, when it next runs Python. Before, and where it
-waits, the main thread is held for a moment and given a pending call (`Py_AddPendingCall`), which the interpreter makes
-when it next looks. A main thread that waits for a lock is woken for that; one that sleeps or waits for input gets a
-thread of its own beside it, which runs the line.
+The main thread is held for a moment and given a pending call (`Py_AddPendingCall`), which the interpreter makes when
+it next looks. A main thread that waits for a lock is woken for that; one that sleeps or waits for input gets a thread
+of its own beside it, which runs the line. Where it may not be held, from 3.14 on, `sys.remote_exec`. That is second
+because the main thread alone answers it, when it next runs Python: one that waits comes to it with the next signal,
+and a Ctrl-C that arrives while it does is lost.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _PAGE = 4096
 _READ_WRITE, _PRIVATE_ANONYMOUS = 3, 0x22
 _RTLD_NOW = 2
 _PENDING_S = 1.0
-_BUSY_S = 5.0
+_BUSY_S = 10.0
 
 
 def run_python(target: Target, line: str, answered: Callable[[float], bool]) -> None:
@@ -35,14 +36,16 @@ def run_python(target: Target, line: str, answered: Callable[[float], bool]) -> 
     if tracer != "0":
         raise AttachError(f"Process {target.pid} is held by a debugger already (process {tracer}).")
     remote_exec = getattr(sys, "remote_exec", None)
-    if remote_exec is None:
-        try:
-            if _by_pending_call(target, line, answered):
-                return
-        except OSError as error:
-            raise AttachError(target.refusal(error)) from error
-    elif _by_file(target, line, remote_exec, answered):
-        return
+    try:
+        if _by_pending_call(target, line, answered):
+            return
+    except (OSError, AttachError) as error:
+        if remote_exec is None:
+            if isinstance(error, OSError):
+                raise AttachError(target.refusal(error)) from error
+            raise
+        if _by_file(target, line, remote_exec, answered):
+            return
     raise AttachError(
         f"The main thread of process {target.pid} does not come back to Python, so nothing can be begun in it; "
         f"`leadline dump {target.pid}` shows where it is."
@@ -62,12 +65,7 @@ def _by_file(
         file.unlink(missing_ok=True)
         sentence = target.refusal(error) if isinstance(error, OSError) else f"Process {target.pid}: {error}."
         raise AttachError(sentence) from error
-    if answered(_PENDING_S):
-        return True
-    try:
-        good = _by_pending_call(target, line, answered)
-    except (OSError, AttachError):  # it may not be held, or this is no processor for that
-        good = answered(_BUSY_S)
+    good = answered(_BUSY_S)
     if file.exists():
         # The main thread comes to it some time, maybe in an hour, and must not begin to measure then.
         file.write_text(once)
