@@ -44,6 +44,7 @@ def _percent(text: str) -> float:
 def run(arguments: argparse.Namespace) -> int:
     from leadline.cli.files import open_profile, write_result
     from leadline.compare import Limits, compare, judge
+    from leadline.compare.limits import SLOWDOWN
     from leadline.report.comparison import json_comparison, markdown_verdict, text_verdict
 
     if not arguments.files:
@@ -51,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     found = compare(
         [open_profile(file) for file in arguments.baseline], [open_profile(file) for file in arguments.files]
     )
-    slowdown = 0.05 if arguments.max_slowdown is None else arguments.max_slowdown
+    slowdown = SLOWDOWN if arguments.max_slowdown is None else arguments.max_slowdown
     verdict = judge(found, Limits(slowdown, arguments.max_memory, tuple(arguments.allow)))
     text = text_verdict(verdict)
     chosen = chosen_format(arguments, _FORMATS)

@@ -19,6 +19,7 @@ from leadline.analysis.workclass import classes_of_work
 from leadline.compare import statistics
 from leadline.compare.align import Aligned, align
 from leadline.compare.comparable import differences
+from leadline.compare.limits import CROWDED, ENOUGH_RUNS, SURE_RATIO
 from leadline.compare.runs import Floats, Run, runs_of
 from leadline.profiles import Profile
 from leadline.schema import FrameKind
@@ -33,7 +34,6 @@ _EXPLAINED = 0.5  # of the change: when the threads ran longer by so much, the p
 _MOST = 0.75
 _FEW_PATHS = 5
 _NEWS = 1.05  # a smaller factor needs no explanation
-_CROWDED = 0.05  # of a step in line for a core: with more, steps say how busy the machine was
 
 
 class CompareError(ValueError):
@@ -96,7 +96,7 @@ class Diff:
     moved: tuple[tuple[str, str, str], ...]
     groups: dict[str, tuple[tuple[str, float, float], ...]] = field(default_factory=dict)
     doubt: str = ""
-    sure: float = statistics.SURE_RATIO
+    sure: float = SURE_RATIO
 
     @property
     def smallest(self) -> str:
@@ -106,7 +106,7 @@ class Diff:
         runs = "One run each" if self.runs == (1, 1) else f"{self.runs[0]} and {self.runs[1]} runs"
         return (
             f"{runs}: changes of a step's time below {percent(self.sure - 1)} may be chance; "
-            f"{statistics.ENOUGH_RUNS} runs a side tell more."
+            f"{ENOUGH_RUNS} runs a side tell more."
         )
 
 
@@ -152,7 +152,7 @@ class _Comparison:
             self._pair(lambda run: run.peak),
             self._pair(lambda run: float(run.alloc.sum())),
             self._pair(lambda run: float(run.calls.sum())),
-            min(first, len(self.runs) - first) >= statistics.ENOUGH_RUNS,
+            min(first, len(self.runs) - first) >= ENOUGH_RUNS,
             tuple(self._changes(own, noise)),
             self._renamed(),
             tuple(self._moved()),
@@ -171,13 +171,13 @@ class _Comparison:
         """Few runs cannot tell a slow machine from a slow program, except that a machine slows everything down, and
         that a thread which waits for a core does not run longer."""
         a, b = (np.median(side, axis=1) for side in self.side(own))
-        if min(self.first, len(self.runs) - self.first) >= statistics.ENOUGH_RUNS or not a.sum() or not b.sum():
+        if min(self.first, len(self.runs) - self.first) >= ENOUGH_RUNS or not a.sum() or not b.sum():
             return ""
         step, waited = self._pair(lambda run: run.step_ns), self._pair(lambda run: run.core_wait)
-        if max(waited) >= _CROWDED and min(step) and max(step) >= _NEWS * min(step):
+        if max(waited) >= CROWDED and min(step) and max(step) >= _NEWS * min(step):
             return (
                 f"Of a step {percent(waited[0])} in A and {percent(waited[1])} in B was spent in line for a core: the "
-                f"machine was busy. Compare on one that is not, or give {statistics.ENOUGH_RUNS} runs a side, recorded "
+                f"machine was busy. Compare on one that is not, or give {ENOUGH_RUNS} runs a side, recorded "
                 "in turn."
             )
         whole = float(b.sum() / a.sum())

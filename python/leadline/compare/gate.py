@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from leadline.compare.comparison import Change, Diff, Figure
+from leadline.compare.limits import SLOWDOWN
 
 PASSED, FAILED, UNCLEAR = 0, 1, 3
 _NAMED = 5
@@ -15,7 +16,7 @@ class Limits:
     """`slowdown`, `memory`: shares by which a step may take longer, and peak and allocated bytes may grow (None: not
     looked at). `allowed`: aspects of `comparable.ASPECTS` that may differ."""
 
-    slowdown: float | None = 0.05
+    slowdown: float | None = SLOWDOWN
     memory: float | None = None
     allowed: tuple[str, ...] = ()
 

@@ -16,17 +16,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.compare.limits import BETWEEN_RUNS, ENOUGH_RUNS, ERRORS, SURE_RATIO
+
 Floats = NDArray[np.float64]
 
-ENOUGH_RUNS = 4
-SURE_RATIO = 1.3
-"""With few runs per side, and steps that were not measured one by one, a smaller change of time cannot be told from
-noise: on a shared machine two runs of one program differ by as much."""
-BETWEEN_RUNS = 1.05
-"""What steps of one run cannot show: two runs of one program differ by as much on a machine that does nothing else
-(placement of memory and threads, clock rates)."""
-_ERRORS = 3.0
-"""Standard errors of the mean that a change must exceed; neighbouring steps are alike, so two would be too few."""
 _ALPHA = 0.05
 
 
@@ -73,7 +66,7 @@ def ratios(a: Floats, b: Floats, noise: Floats | None = None) -> Ratios:
 
 def sure_ratio(noise: Floats) -> Floats:
     """From which ratio on few runs show a change, for relative standard errors of the steps inside them."""
-    found: Floats = np.where(np.isnan(noise), SURE_RATIO, BETWEEN_RUNS * np.exp(_ERRORS * np.nan_to_num(noise)))
+    found: Floats = np.where(np.isnan(noise), SURE_RATIO, BETWEEN_RUNS * np.exp(ERRORS * np.nan_to_num(noise)))
     return found
 
 
