@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.analysis.test_findings import MS, named, names, training
 from tests.verdict.drawn import drawing, grown, normed, typed
 
@@ -54,3 +55,18 @@ def test_a_machine_that_others_use_is_no_growth():
     for row in profile.meta["growth"]:
         row["ns"] = [row["ns"][0], row["calls"][1] * 3 * MS]
     assert "grows" not in names(analyze(profile))
+
+
+@pytest.mark.parametrize(("other", "line"), [("double", 43), ("float", 0)])
+def test_a_float64_tensor_that_meets_float32_is_named_where_they_meet(other: str, line: int) -> None:
+    """A softmax of 5 ms in the type that the sum before it has."""
+    shapes = f'detail={{"shapes":[[64,64],[64,64],[]],"types":["float","{other}","Int"]}}'
+    behind = f'detail={{"shapes":[[64,64],[]],"types":["{other}","Int"]}}'
+    profile = training(
+        "python main @ /home/ada/train.py:43",
+        f"  operator aten::add | time={20 * MS}/10 call_time={20 * MS}/10 {shapes}",
+        "python main @ /home/ada/train.py:44",
+        f"  operator aten::_softmax | time={50 * MS}/10 call_time={50 * MS}/10 {behind}",
+    )
+    found = [one for one in analyze(profile).findings if one.rule == "slow_type" and "Float32 meets" in one.title]
+    assert [one.lines[0].line for one in found] == ([line] if line else [])

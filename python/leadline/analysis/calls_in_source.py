@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Collection, Iterable
 
 import numpy as np
@@ -11,6 +12,9 @@ from leadline.analysis.case import Case
 from leadline.analysis.findings import Line
 from leadline.analysis.origin import Origin, origin
 from leadline.schema import FrameKind
+
+_BUILT_IN = frozenset(dir(builtins))
+_LONGEST = 40
 
 
 def lines_that_call(
@@ -29,6 +33,22 @@ def lines_that_call(
             if isinstance(node, ast.Call) and _asked(node, names, arguments, keyword):
                 found.append(case.line_at(file, node.end_lineno or node.lineno))
     return sorted(found, key=lambda one: (one.file, one.line))[:most]
+
+
+def only_call(case: Case, row: int) -> str:
+    """`np.random.choice`: what the user's line of a node calls, where that is one thing; of native functions no frame
+    says it. Empty where the source cannot be read, or calls several."""
+    line = case.line(row)
+    source = case.sources.of(line.file) if line is not None else None
+    if line is None or source is None or source.tree is None:
+        return ""
+    called = {
+        ast.unparse(node.func)
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Call) and node.lineno == line.line and isinstance(node.func, ast.Attribute | ast.Name)
+    }
+    called = {name for name in called if name not in _BUILT_IN and len(name) <= _LONGEST}
+    return called.pop() if len(called) == 1 else ""
 
 
 def unique_lines(lines: Iterable[Line], most: int = 3) -> tuple[Line, ...]:

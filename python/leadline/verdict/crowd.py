@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from leadline.analysis.calls_in_source import lines_that_call
 from leadline.analysis.case import Case
 from leadline.analysis.rules.processes import cpus, workers
 from leadline.analysis.threads import of_operators
@@ -36,7 +37,7 @@ def crowd(case: Case) -> Crowd:
     if threads > cores > 0:
         several = f"{cores} core{'s' if cores > 1 else ''}"
         return Crowd(
-            f"each operator runs on {threads} threads, and the program may use {several}",
+            f"each operator runs on {threads} threads, and the program may use {several}{_asked_at(case)}",
             f"Use as many threads as there are cores: torch.set_num_threads({cores}) or OMP_NUM_THREADS={cores}",
         )
     number = workers(case)
@@ -49,6 +50,12 @@ def crowd(case: Case) -> Crowd:
             else "Leave a core to training: use fewer threads in the workers, or make what they do cheaper",
         )
     return Crowd()
+
+
+def _asked_at(case: Case) -> str:
+    """`, train.py:12`: where the program asks for them."""
+    lines = lines_that_call(case, ("set_num_threads",), most=1)
+    return "".join(f", {one.short.rsplit('/', 1)[-1]}:{one.line}" for one in lines)
 
 
 def _held_back(case: Case) -> tuple[int, int]:

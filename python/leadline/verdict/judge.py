@@ -241,7 +241,7 @@ def _class_words(made: Account, resource: Resource, part: Part) -> str:
         return f"{CLASSES['dispatch']}: {made.steps:,} calls, of which each takes {whole} to make{at}"
     if resource.kind == "dispatch":
         number = f"calling {made.called:,} of them" if made.called else "calling them"
-        return f"{CLASSES['dispatch']}: {number} takes {whole}{at}"
+        return f"{CLASSES['dispatch']}: {number} takes {whole}, most of it {named(top)}{at}"
     if resource.kind == "blocked":
         return f"{part.label}, {whole}: {named(top)}{at}"
     if resource.kind == "data":

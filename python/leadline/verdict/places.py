@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.analysis.calls_in_source import only_call
 from leadline.analysis.case import Case
 from leadline.analysis.columns import Rows, at_rows, group_sums
 from leadline.analysis.functions import METRIC
@@ -123,7 +124,8 @@ class Places:
             name = self._first_below(at)
             called[name] = called.get(name, 0.0) + value
         best = max(called, key=lambda name: called[name], default="")
-        return best if called.get(best, 0.0) >= 0.5 * float(values.sum()) else ""
+        found = best if called.get(best, 0.0) >= 0.5 * float(values.sum()) else ""
+        return found or (only_call(case, row) if functions else "")
 
     def _first_below(self, row: int) -> str:
         """The first function below the user's line that a reader knows; empty where the line itself runs."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from leadline.analysis.calls_in_source import lines_that_call
+from leadline.analysis.calls_in_source import lines_that_call, unique_lines
 from leadline.analysis.columns import nearest
 from leadline.analysis.rules.backward_lines import backward_lines
 from leadline.analysis.rules.base import Case, Finding, Severity, Values
@@ -101,7 +101,7 @@ def mostly_zero(case: Case, rule: str, learn_more: str, values: Values) -> list[
                     "bound: the dense gradient, and its part of the optimizer",
                 ),
                 (row,),
-                case.lines([int(owner[row])]),
+                unique_lines((*lines_that_call(case, ("Embedding", "EmbeddingBag")), *case.lines([int(owner[row])]))),
                 (f"a gradient of {size(whole)} for {size(used)} that a step looks up",),
                 "Use nn.Embedding(..., sparse=True), which makes and applies the rows in use only; torch.optim.SGD, "
                 "Adagrad and SparseAdam take such gradients. Weights that an output layer shares have a dense one "

@@ -8,6 +8,7 @@ import numpy as np
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.habits import habits
+from leadline.analysis.rules.promoted import promoted
 from leadline.schema import FrameKind
 from leadline.units import duration, percent
 from leadline.work.operators import class_of_operator
@@ -63,6 +64,7 @@ class SlowType(Rule):
                     share,
                 )
             )
+        made += promoted(case, self.name, self.learn_more, values["share"])
         return sorted(made, key=lambda one: -one.weight)[:1]
 
     def _rows(self, case: Case) -> dict[str, np.ndarray]:
