@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from leadline._output import OutputError, check_output, harmless
 from leadline.cli.errors import CommandError
 from leadline.sources import ROOT_VARIABLE
+from leadline.units import size
 
 if TYPE_CHECKING:
     from leadline.convert.sinks import Sink
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _PAGE = "<!doctype html>"
 """How every page begins."""
+_SLOW_BYTES = 1 << 20
+"""Of a trace that takes noticeably long to read."""
 
 
 def open_profile(path: str) -> Profile:
@@ -28,12 +31,25 @@ def open_profile(path: str) -> Profile:
     from leadline.opening import open_any
     from leadline.profiles import ProfileFileError
 
+    _say_reading(path)
     try:
         return open_any(path)
     except ProfileFileError as error:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"Cannot read {path}: {error.strerror or error}; check the path.") from error
+
+
+def _say_reading(path: str) -> None:
+    """A trace of another profiler takes seconds: who waits at a terminal is told at once for what."""
+    if not sys.stderr.isatty() or path.endswith(".leadline"):
+        return
+    try:
+        bytes_there = Path(path).stat().st_size
+    except (OSError, ValueError):
+        return
+    if bytes_there >= _SLOW_BYTES:
+        print(f"leadline: reading {harmless(path)}, {size(bytes_there)} ...", file=sys.stderr, flush=True)
 
 
 def add_output(parser: argparse.ArgumentParser, what: str, *, required: bool = False, metavar: str = "OUT") -> None:
