@@ -171,6 +171,17 @@ def leadline_without(output: str, *names: str) -> Iterator[Facts]:
         providers.PROVIDERS = known
 
 
+@contextlib.contextmanager
+def with_environment(name: str, value: str, mode: AbstractContextManager[Facts]) -> Iterator[Facts]:
+    """A mode that begins with this variable set."""
+    os.environ[name] = value
+    try:
+        with mode as facts:
+            yield facts
+    finally:
+        del os.environ[name]
+
+
 def parts(output: str, with_torch: bool) -> dict[str, Mode]:
     """Leadline whole and with parts left out, beside an empty client of what it asks CUPTI for."""
     found: dict[str, Mode] = {"unprofiled": unprofiled}
@@ -179,6 +190,9 @@ def parts(output: str, with_torch: bool) -> dict[str, Mode]:
     if with_torch and Path(f"{os.environ[CARRIED]}/lib/libfloor.so").exists():
         found["empty operator callbacks"] = EmptyOperators().mode
     found["Leadline"] = lambda: leadline_mode(output)
+    found["Leadline, launches by both domains"] = lambda: with_environment(
+        "LEADLINE_CUPTI_LAUNCHES", "both", leadline_mode(output)
+    )
     found["Leadline, no GPU"] = lambda: leadline_without(output, "nvidia")
     found["Leadline, no operators"] = lambda: leadline_without(output, "torch.provider")
     found["Leadline, no memory, no modules"] = lambda: leadline_mode(output, memory=False, modules=False)
@@ -193,7 +207,7 @@ def has_option(name: str) -> bool:
 
 
 def modes(group: str, folder: str, with_torch: bool) -> dict[str, Mode]:
-    """Of `client`, `parts`, `torch` or `proton`; the first is always unprofiled. What this machine lacks is left out."""
+    """Of `client`, `parts`, `torch` or `proton`; the first is always unprofiled. What the machine lacks is left out."""
     found: dict[str, Mode] = {"unprofiled": unprofiled}
     if group == "torch":
         return found | {"torch.profiler": torch_profiler}

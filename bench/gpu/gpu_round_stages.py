@@ -137,6 +137,9 @@ STAGES: dict[str, tuple[Step, ...]] = {
         _cost("resnet50", "torch", 26),
         _cost("resnet50", "proton", 24),
     ),
+    "proof": _checks(("graphs", "streams", "trace_window", "collective")),
+    "cost decode parts": (_long("decode", "parts", 48),),
+    "cost resnet50 parts": (_long("resnet50", "parts", 62),),
     "cost parts": (
         _long("resnet50", "parts", 62),
         _long("resnet50", "torch", 26),
