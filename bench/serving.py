@@ -100,6 +100,7 @@ def cost_report(found: dict[str, list[tuple[str, float]]]) -> str:
             worse = -cost if "/s" in unit else cost
             limit = min(goal, 1.0) if mode != "with" else goal
             said = "yes" if worse <= limit else "inside the noise" if worse <= spread else "**no**"
+            said += ", but the noise is larger than the goal" if said == "yes" and spread > limit else ""
             without, with_it = (
                 statistics.median(value for other, value in turns if other == one) for one in ("without", mode)
             )
