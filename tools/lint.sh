@@ -30,6 +30,7 @@ configure_tidy() { cmake -S . -B build/tidy -G Ninja -DLEADLINE_PYTHON=OFF -DLEA
   check "generated files are fresh" "$bin/python" schema/generate.py --check
   check "import table" "$bin/python" tools/check_imports.py
   check "file lengths" "$bin/python" tools/check_length.py
+  check "habits of tests" "$bin/python" tools/check_tests.py
   check "ruff check" "$bin/ruff" check .
   check "ruff format" "$bin/ruff" format --check .
   check "prettier" tests/js/node_modules/.bin/prettier --check "ui/**/*.{ts,tsx,mjs}" "tests/js/*.mjs"

@@ -1,8 +1,8 @@
 """The Python tests as continuous integration runs them: `test_python.py JOBS [--durations-file]`.
 
 Files that took longest come first (tests/durations.json), each on one worker, so that what its tests share is made
-once. A few failures are tried again alone, and those that tests/flaky.json does not
-list with an owner and a reason are named: they rest on load, or on the test before them, and want mending.
+once. A failure fails the run, unless tests/flaky.json lists the test with an owner and a reason: then it is tried
+again alone.
 --durations-file: write tests/durations.json anew.
 """
 
@@ -17,7 +17,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 LAST_FAILED = ROOT / ".pytest_cache" / "v" / "cache" / "lastfailed"  # of pytest's own cache: a JSON object by test
-SECOND_TRIES = 40
 FLAKY = ROOT / "tests" / "flaky.json"
 
 
@@ -41,10 +40,11 @@ def main(jobs: str, *more: str) -> int:
         return status
     failed = list(json.loads(LAST_FAILED.read_text(encoding="utf-8"))) if LAST_FAILED.exists() else []
     listed = flaky()
-    if not 0 < len(failed) <= SECOND_TRIES:
-        return status
     strange = [test for test in failed if test.partition("[")[0] not in listed]
-    print(f"Failed beside other tests, once more alone: {len(failed)}; not in {FLAKY.name}: {strange}", flush=True)
+    if strange or not failed:
+        print("\n".join(f"{test} failed, and {FLAKY.name} does not list it." for test in strange), flush=True)
+        return status
+    print(f"Failed beside other tests, once more alone: {failed}", flush=True)
     status = run(*failed)
     if status == pytest.ExitCode.OK:
         print("\n".join(f"{test} passed only when run alone." for test in failed))

@@ -48,10 +48,10 @@ def test_a_listed_test_that_passes_alone_is_named(script, monkeypatch, capsys) -
     assert f"{LISTED}[x - y] passed only when run alone" in capsys.readouterr().out
 
 
-def test_a_test_that_is_not_listed_is_named(script, monkeypatch, capsys) -> None:
-    seen = runs(script, monkeypatch, ["tests/a.py::test_c"], 1, 0)
-    assert script.main("2") == 0 and len(seen) == 2
-    assert "not in flaky.json: ['tests/a.py::test_c']" in capsys.readouterr().out
+def test_a_test_that_is_not_listed_fails_the_run_and_is_named(script, monkeypatch, capsys) -> None:
+    seen = runs(script, monkeypatch, [LISTED, "tests/a.py::test_c"], 1, 0)
+    assert script.main("2") == 1 and len(seen) == 1
+    assert capsys.readouterr().out == "tests/a.py::test_c failed, and flaky.json does not list it.\n"
 
 
 @pytest.mark.parametrize("status", [0, 2, 4, 5, 6])

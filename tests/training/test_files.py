@@ -82,7 +82,7 @@ def test_twice_the_same_loss(tmp_path: Path) -> None:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            found.append(float(loss).hex())
+            found.append(loss.item().hex())
             if profiler:
                 profiler.step(step)
         if profiler:
