@@ -101,7 +101,7 @@ def run_demo(interpreter: Path, wheel: Path) -> str:
         command = [python, "-m", "leadline", "demo", "--steps", "20"]
         environment = {"PATH": os.environ["PATH"], "HOME": folder, "LANG": "C.UTF-8"}
         done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
+            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=1800, check=False
         )
         page = Path(folder) / "demo.html"
         if done.returncode != 0 or not page.exists() or page.stat().st_size < 10_000:
