@@ -89,6 +89,15 @@ function Entry({ opened, finding }: { opened: Opened; finding: Finding }) {
             Show in the flame graph
           </button>
         ) : null}
+        {finding.paths.length && opened.profile.tables.events.start_ns.length ? (
+          <button
+            type="button"
+            class="plain"
+            onClick={() => go.to(`#timeline?finding=${opened.findings?.findings.indexOf(finding) ?? -1}`)}
+          >
+            Show in the timeline
+          </button>
+        ) : null}
         <button type="button" class="plain" aria-expanded={open} onClick={() => setOpen(!open)}>
           Evidence
         </button>
