@@ -121,6 +121,23 @@ def test_what_is_suggested_works(kind: str, verb: list[str], tmp_path: Path, mon
         assert code in (0, 1), f"{command!r} of {said}\nsays {answer}"
 
 
+@pytest.mark.parametrize("kind", ("profile", "trace", "ranks", "traces"))
+def test_what_was_measured_is_never_run_as_a_program(kind: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = INPUTS[kind](tmp_path)
+    code, said = output_of(["why", name, "--format", "json"])
+    assert code == 0
+    assert "account" in json.loads(said)
+    assert output_of(["why", name, "--format", "json"]) == output_of(["why", "--format", "json", name])
+    code, said = output_of(["why", name, "more"])
+    assert code == 2
+    assert said.rstrip().endswith("leave out more.")
+    if Path(name).is_file():
+        code, said = output_of(["run", name])
+        assert code == 2
+        assert "was measured already" in said
+
+
 @pytest.mark.parametrize("kind", ("table", "notes", "missing"))
 def test_nothing_is_suggested_for_what_nothing_can_be_done_with(kind: str, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)

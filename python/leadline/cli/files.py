@@ -76,6 +76,17 @@ def newest_profile() -> str:
     return name
 
 
+def runnable(words: list[str]) -> list[str]:
+    """The words, a script and its arguments; raises CommandError where the script is a profile or a trace."""
+    place = Path(words[0])
+    if place.suffix not in (".py", ".pyw", "") and place.is_file():
+        from leadline.opening.commands import Kind, command_for, kind_of
+
+        if kind_of(words[0]) is Kind.MEASURED:
+            raise CommandError(f"{place} was measured already and is no program; see it with: {command_for(words[0])}.")
+    return words
+
+
 def add_source_root(parser: argparse.ArgumentParser) -> None:
     """`--source-root`, for verbs that show lines of source files."""
     parser.add_argument(

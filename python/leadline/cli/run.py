@@ -39,6 +39,7 @@ from leadline.capture.supervisor import Command, ExitStatus, release_signals
 from leadline.cli.accelerator_arguments import add_accelerator_arguments
 from leadline.cli.after_run import attach_kernel, complete, print_the_summary
 from leadline.cli.errors import CommandError
+from leadline.cli.files import runnable
 from leadline.cli.instruction_arguments import add_instruction_arguments, instruction_options
 from leadline.cli.left_out import split as split  # `main` prepares the words with it
 from leadline.cli.more_options import MoreOptions
@@ -337,8 +338,7 @@ def program_of(arguments: argparse.Namespace) -> Command:
     """What SCRIPT, -m, -c or -- name. Raises CommandError and ProfileError."""
     words: list[str] = list(arguments.program)
     if arguments.code is not None:
-        words = [*arguments.code, *words]
-        if not words:
+        if not (words := [*arguments.code, *words]):
             raise CommandError("Say which code to run: leadline run -c CODE.")
         return Command.code(words)
     if arguments.module is not None:
@@ -352,7 +352,7 @@ def program_of(arguments: argparse.Namespace) -> Command:
         return Command.program(words[1:])
     if not words:
         raise CommandError("Say what to run: leadline run SCRIPT, leadline run -m MODULE, or leadline run -- COMMAND.")
-    return Command.script(words)
+    return Command.script(runnable(words))
 
 
 def _environment(part: PartDirectory, options: Options) -> dict[str, str]:

@@ -80,19 +80,31 @@ def run(arguments: argparse.Namespace) -> int:
         from leadline.cli.files import newest_profile
 
         words = [newest_profile()]
-    if not is_program and len(words) == 1:
+    if not is_program and words[0] != "--":
         if words[0].isdigit() and not Path(words[0]).exists():
-            return _attached(int(words[0]), arguments)
-        if _is_measured(Path(words[0])):
+            return _attached(int(words[0]), _with_options(arguments, words[1:]))
+        if _is_measured(Path(words[0]), alone=len(words) == 1):
             from leadline.cli.files import open_profile
 
-            _tell(open_profile(words[0]), words[0], arguments.format)
+            _tell(open_profile(words[0]), words[0], _with_options(arguments, words[1:]).format)
             return 0
     return _run(arguments)
 
 
-def _is_measured(path: Path) -> bool:
-    """Whether it is a profile, a trace of another profiler, or a folder of ranks; a script is none of them."""
+def _with_options(arguments: argparse.Namespace, words: Sequence[str]) -> argparse.Namespace:
+    """What follows a file or a process is no program's: options stand before it or behind it."""
+    if words:
+        parser = argparse.ArgumentParser(prog="leadline why")
+        add_arguments(parser)
+        parser.parse_args(words, arguments)
+        if arguments.program:
+            raise CommandError(f"leadline why reads one file or process; leave out {' '.join(arguments.program)}.")
+    return arguments
+
+
+def _is_measured(path: Path, *, alone: bool) -> bool:
+    """Whether it is a profile, a trace of another profiler, or a folder of ranks; a script is none of them. Raises
+    CommandError where it is neither and nothing follows it that a program may be given."""
     if path.is_dir():
         return not (path / "__main__.py").exists()
     if path.suffix == ".leadline":
@@ -105,7 +117,7 @@ def _is_measured(path: Path) -> bool:
     if recognised(path):
         return True
     kind = kind_of(str(path))
-    if kind is Kind.SCRIPT:
+    if kind is Kind.SCRIPT or (kind is Kind.PROGRAM and not alone):
         return False
     advice = f"; to measure the program: leadline why -- {path}" if kind is Kind.PROGRAM else "; check its name"
     raise CommandError(f"{path} is no profile, no trace that Leadline can read, and no Python script{advice}.")
