@@ -171,12 +171,14 @@ def install(system: System, one: Interpreter) -> bool:
     inside = [one.python, "-m", "pip", "--disable-pip-version-check", "-q", "install", "--no-index"]
     inside += ["--find-links", f"{HOME}/wheels-{one.version}"]
     build = ["--config-settings", f"build-dir={HOME}/build-{one.version}"]
+    # 3.15 runs the .start file of an editable install after all .pth files, so after the one that begins to measure.
+    what = ["-e", "."] if one.default else ["--force-reinstall", "."]
     steps = []
     if not (system.root / one.python.lstrip("/")).is_symlink():
         options = ["--system-site-packages"] if one.default else []
         steps.append([f"python{one.version}", "-m", "venv", *options, f"{HOME}/env-{one.version}"])
         steps.append([*inside, "-r", "requirements/torch-free.txt"])
-    steps.append([*inside, "--no-build-isolation", "--no-deps", *build, "-e", "."])
+    steps.append([*inside, "--no-build-isolation", "--no-deps", *build, *what])
     return all(system.run(*step) == 0 for step in steps)
 
 
