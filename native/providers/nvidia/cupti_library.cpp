@@ -51,6 +51,7 @@ CuptiLibrary::CuptiLibrary(const Library& library) : path_(library.path()) {
   bind(library, "cuptiActivityDisable", f.activity_disable);
   bind(library, "cuptiActivityDisable_v2", f.activity_disable_v2);
   bind(library, "cuptiActivityFlushAll", f.flush_all);
+  bind(library, "cuptiActivityFlushPeriod", f.flush_period);
   bind(library, "cuptiActivitySetAttribute", f.set_attribute);
   bind(library, "cuptiActivityRegisterTimestampCallback", f.register_timestamp);
   bind(library, "cuptiActivityGetNextRecord", f.next_record);

@@ -34,6 +34,7 @@ struct CuptiFunctions {
   cupti::Result (*activity_disable)(cupti::Kind) = nullptr;
   cupti::Result (*activity_disable_v2)(cupti::Subscriber, cupti::Kind, void*) = nullptr;
   cupti::Result (*flush_all)(std::uint32_t) = nullptr;
+  cupti::Result (*flush_period)(std::uint32_t milliseconds) = nullptr;
   cupti::Result (*set_attribute)(cupti::Attribute, std::size_t*, void*) = nullptr;
   cupti::Result (*register_timestamp)(cupti::Timestamp) = nullptr;
   cupti::Result (*next_record)(std::uint8_t*, std::size_t, cupti::Record**) = nullptr;

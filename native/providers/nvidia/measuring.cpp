@@ -79,6 +79,7 @@ bool Measuring::start(std::string* message, std::string* holder, bool inside_cud
     InCallback::forget(this);
     return false;
   }
+  flushes_itself_ = subscription_.flush_every(options_.flush_interval_s);
   callbacks_.set_time_waits(!subscription_.has_waits());
   if (sampling_) callbacks_.tell_launches();
   if (sampling_ && beside != SampledRecords::kAll) callbacks_.expect_no_copies();
@@ -240,8 +241,8 @@ void Measuring::on_activity(const leadline_event* event, void* user) {
   static_cast<Measuring*>(user)->recorder_->folded(event->of.gpu_activity);
 }
 
-// Looks for full buffers now and then (the pool holds many times what comes meanwhile) and asks CUPTI for finished ones
-// every flush interval.
+// Looks for full buffers now and then (the pool holds many times what comes meanwhile); a CUPTI that does not hand over
+// finished ones by itself is asked for them every flush interval.
 void Measuring::run() {
   learn_devices();
   constexpr double kLookS = 0.05;
@@ -255,13 +256,15 @@ void Measuring::run() {
     buffers_->prepare();
     rest_if_paused_long();
     const bool flush_now = steady_clock::now() >= next_flush;
-    if (flush_now && !rests_.load(std::memory_order_relaxed) && !fatal_.load(std::memory_order_relaxed)) {
+    if (flush_now && !flushes_itself_ && !rests_.load(std::memory_order_relaxed) &&
+        !fatal_.load(std::memory_order_relaxed)) {
       flushing_since_ns_.store(waiting_clock(), std::memory_order_relaxed);
       subscription_.flush(false);
       flushing_since_ns_.store(0, std::memory_order_relaxed);
+    }
+    if (flush_now)
       next_flush = steady_clock::now() +
                    std::chrono::duration_cast<steady_clock::duration>(duration<double>(options_.flush_interval_s));
-    }
     if (flush_now || ready_.exchange(false, std::memory_order_acq_rel)) drain();
     follow_launches_that_are_missed();
     lock.lock();
@@ -374,6 +377,7 @@ void Measuring::stop() {
   if (alive() && ask("asked for its last records", [this] { subscription_.flush(true); })) {
     drain();
     ask("told to stop", [this, counters_back, replay_back, back] {
+      if (flushes_itself_) subscription_.flush_every(0);
       subscription_.stop_activity();
       subscription_.flush(true);  // what threads have launched meanwhile
       if (counting_ && counters_back) counters_->release();

@@ -1,6 +1,8 @@
 #include "providers/nvidia/subscription.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <string_view>
 
@@ -259,6 +261,14 @@ void Subscription::forget() noexcept {
   mode_ = SubscriptionMode::kNone;
   has_waits_ = false;
   enabled_.clear();
+}
+
+bool Subscription::flush_every(double seconds) const noexcept {
+  const CuptiFunctions& call = library_.call();
+  if (call.flush_period == nullptr) return false;
+  const double milliseconds = std::clamp(seconds * 1e3, 0.0, double{UINT32_MAX});
+  const auto period = static_cast<std::uint32_t>(std::ceil(milliseconds));
+  return call.flush_period(period) == cupti::kSuccess;
 }
 
 cupti::Result Subscription::flush(bool forced) const noexcept {

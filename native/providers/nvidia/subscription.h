@@ -52,6 +52,10 @@ class Subscription {
   // Lets go without a call: CUPTI is finalised, or this is a fork child.
   void forget() noexcept;
 
+  // CUPTI's own thread hands over what is complete each so many seconds; 0: no more. False: this CUPTI has no such
+  // thread. Asked for from a thread of ours while graphs with copies are alive, a flush makes their next launch fail on
+  // the device (CUDA_ERROR_LAUNCH_FAILED; CUPTI 13.0, XLA's command buffers on an H100 and an H200).
+  bool flush_every(double seconds) const noexcept;
   cupti::Result flush(bool forced) const noexcept;
   cupti::Result next_record(std::uint8_t* buffer, std::size_t bytes, cupti::Record** record) const noexcept;
   std::uint64_t dropped_records(void* context, std::uint32_t stream) const noexcept;

@@ -1,6 +1,9 @@
 // The fake CUPTI: the names of majors 12 and 13, their refusals and their record sizes, over the fake GPU.
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
+#include <thread>
 
 #include "testing/nvidia/fake_gpu.h"
 
@@ -138,6 +141,26 @@ cupti::Result cuptiActivityFlushAll(std::uint32_t flag) {
   fake_gpu()->called("cuptiActivityFlushAll");
   checked();
   fake_gpu()->flush(flag != 0);
+  return cupti::kSuccess;
+}
+// As CUPTI does it: a thread of its own, which tells nobody and answers to no call.
+cupti::Result cuptiActivityFlushPeriod(std::uint32_t milliseconds) {
+  FakeGpu& gpu = *fake_gpu();
+  if (!gpu.flushes_by_itself) return cupti::kNotSupported;
+  gpu.flush_period_ms = milliseconds;
+  static std::once_flag once;
+  std::call_once(once, [&gpu] {
+    std::thread([&gpu] {
+      for (auto last = std::chrono::steady_clock::now();;) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        const std::uint32_t period = gpu.flush_period_ms;
+        const auto now = std::chrono::steady_clock::now();
+        if (period == 0 || now - last < std::chrono::milliseconds(period)) continue;
+        last = now;
+        gpu.flush(false);
+      }
+    }).detach();
+  });
   return cupti::kSuccess;
 }
 cupti::Result cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t bytes, cupti::Record** record) {

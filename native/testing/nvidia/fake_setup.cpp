@@ -36,6 +36,8 @@ void FakeGpu::reset() {
   subscribed_when_counting_ended = false;
   costs.clear();
   unanswered.clear();
+  flushes_by_itself = true;
+  flush_period_ms = 0;
   inner_ids_differ = false;
   tells_inner_calls = true;
   callbacks_told = 0;
