@@ -122,11 +122,9 @@ void Collector::on_region_end(int64_t time_ns, int64_t duration_ns, NodeId node,
     book_data_loading(scope, duration_ns, thread, lane);
   }
   if (is(scope, LEADLINE_REGION_FLAG_ENDS_STEP) && !steps_given_.load(std::memory_order_relaxed)) {
-    uint64_t expected = 0;
-    const uint64_t here = lane.token(node);
     if (optimizer_follows) {
       optimizer_follows = false;
-    } else if (step_place_.compare_exchange_strong(expected, here, std::memory_order_relaxed) || expected == here) {
+    } else if (ends_step(lane, lane.token(node))) {
       end_step(lane, -1, time_ns);
     }
   }
