@@ -44,6 +44,7 @@ def test_a_server_under_load_and_its_end(tmp_path: Path, end: int) -> None:
     try:
         said = server.load(40, "--request-rate", "10")
         assert "output tokens a second" in leadline("top", "--once", str(server.profile))
+        time.sleep(7)  # a flush: vLLM kills its engine, which loses what it did after its last one
     finally:
         status = server.stop(end)
     profile, engine = measured(server)
