@@ -95,11 +95,11 @@ next      leadline report run.leadline --format html -o run.html
 
 VERDICT = """\
 10.0 ms in all, no steps
-cannot tell: 50 % of the run is not explained; the largest known part is matrix products and
-          convolutions, 42 %; run leadline why train.py --steps 2
-  because the optimizer 500 µs, 5.0 % of the run: aten::add_  train.py:70
-          unexplained 5.00 ms, 50 % of the run
-trust     13 measurements lost, own cost 1.0 %, 50 % of the run is not explained, Python was not
+compute-bound on the CPU: matrix products and convolutions 4.17 ms, 42 % of the run, most of it
+          aten::addmm   model/gpt.py:12
+  because off a core, in short waits 1.00 ms, 10 % of the run
+          unexplained 3.73 ms, 37 % of the run
+trust     13 measurements lost, own cost 1.0 %, 37 % of the run is not explained, Python was not
           sampled, nothing repeats often enough to be a step
 """
 
