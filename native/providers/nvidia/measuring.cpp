@@ -241,13 +241,13 @@ void Measuring::on_activity(const leadline_event* event, void* user) {
   static_cast<Measuring*>(user)->recorder_->folded(event->of.gpu_activity);
 }
 
-// Looks for full buffers now and then (the pool holds many times what comes meanwhile); a CUPTI that does not hand over
-// finished ones by itself is asked for them every flush interval.
+// Looks for full buffers now and then; a CUPTI that hands over none by itself is asked each flush interval.
 void Measuring::run() {
   learn_devices();
   constexpr double kLookS = 0.05;
   const auto look = duration<double>(std::min(kLookS, options_.flush_interval_s));
-  auto next_flush = steady_clock::now() + duration<double>(options_.flush_interval_s);
+  const auto interval = std::chrono::duration_cast<steady_clock::duration>(duration<double>(options_.flush_interval_s));
+  auto next_flush = steady_clock::now() + interval;
   std::unique_lock lock(wake_mutex_);
   while (!ending_) {
     wake_.wait_for(lock, look);
@@ -262,9 +262,7 @@ void Measuring::run() {
       subscription_.flush(false);
       flushing_since_ns_.store(0, std::memory_order_relaxed);
     }
-    if (flush_now)
-      next_flush = steady_clock::now() +
-                   std::chrono::duration_cast<steady_clock::duration>(duration<double>(options_.flush_interval_s));
+    if (flush_now) next_flush = steady_clock::now() + interval;
     if (flush_now || ready_.exchange(false, std::memory_order_acq_rel)) drain();
     follow_launches_that_are_missed();
     lock.lock();
