@@ -98,7 +98,7 @@ def _with_device(account: Account, contended: float) -> Resource:
         return Resource("device" if busy else "cannot_tell", busy[0] if busy else None, None, contended)
     first = idle[0]
     second = idle[1] if len(idle) > 1 and idle[1].ns >= 0.8 * first.ns else None
-    if busy and share >= 0.5 and first.ns < 0.2 * account.wall_ns:
+    if busy and share >= 0.5 and first.ns < max(0.2 * account.wall_ns, 0.5 * busy[0].ns):
         kind = "ranks" if busy[0].key == "communication" else "device"
         return Resource(kind, busy[0], first, contended)
     if busy and busy[0].key == "communication" and busy[0].ns > first.ns:

@@ -17,6 +17,18 @@ _PRODUCTS = ("aten::bmm", "aten::baddbmm")
 _OF_ATTENTION = (*_SOFTMAX, *_PRODUCTS, "aten::dropout", "aten::mean", "aten::masked_fill", "aten::masked_fill_")
 
 
+def _fuse(case: Case) -> str:
+    """What to do about many small kernels on one line, in the words of the framework that launched them."""
+    available = case.profile.meta.get("available") or {}
+    runs = {name: (available.get(name) or {}).get("ok") for name in ("jax", "torch")}
+    if runs["jax"] and not runs["torch"]:
+        return (
+            "Do the line's work in fewer operations, or in one kernel (jax.nn.dot_product_attention for attention, "
+            "Pallas); XLA has fused what it could."
+        )
+    return f"Let torch.compile fuse them, or capture the step in a {device_graph(case.profile.devices)}."
+
+
 class KernelFusion(Rule):
     name = "kernel_fusion"
     asks = "Are there many small kernels, or chains of elementwise operators, that could be one?"
@@ -98,7 +110,7 @@ class KernelFusion(Rule):
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
                     (f"the device idles {duration(case.per_step(waiting))} a step on this line",),
-                    f"Let torch.compile fuse them, or capture the step in a {device_graph(case.profile.devices)}.",
+                    _fuse(case),
                     self.learn_more,
                     share,
                     "fuse_elementwise",
