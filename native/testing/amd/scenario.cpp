@@ -151,8 +151,13 @@ std::string in_hip_words(const std::string& line) {
   replace("Memset (Device)", "__amd_rocclr_fillBufferAligned");
   replace("(Pinned -> Device)", "(Host -> Device)");
   replace("(Device -> Pageable)", "(Device -> Host)");
-  replace("cuLaunchKernel", "hipModuleLaunchKernel");
   replace("cuda", "hip");
+  // CUPTI's launches are named as the driver's call, HIP's as the call that the program made.
+  for (const char* call : {"cuLaunchCooperativeKernel", "hipLaunchCooperativeKernel"})
+    replace(call, "launched together");
+  for (const char* call :
+       {"cuLaunchKernelEx", "cuLaunchKernel", "hipLaunchKernelExC", "hipModuleLaunchKernel", "hipLaunchKernel"})
+    replace(call, "launched");
   if (const auto at = text.find(" | sync_time count "); at != std::string::npos) text.erase(text.find(" sum ", at));
   return text;
 }
