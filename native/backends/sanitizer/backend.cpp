@@ -3,7 +3,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "base/own_thread.h"
@@ -276,11 +278,21 @@ void Backend::measure(const abi::LaunchData& data, abi::StreamHandle order, cons
   Trackers* const trackers = trackers_of(data.context);
   why = Lost::kNoMemory;
   bool begun = trackers != nullptr && trackers->begin(flight, data, order, &why);
-  if (!begun && why == Lost::kNoTracker) {  // some may be complete by now
+  // A program launches ahead of its device, by more launches than there are trackers: this one waits until one is free.
+  // Where none becomes free for as long (launches that are captured do not run), it waits no more until one does.
+  constexpr std::chrono::milliseconds kPatience{100};
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (!begun && why == Lost::kNoTracker) {
     harvest();
     begun = trackers->begin(flight, data, order, &why);
+    if (begun || !waiting_helps_.load(std::memory_order_relaxed)) break;
+    if (std::chrono::steady_clock::now() > until) waiting_helps_.store(false, std::memory_order_relaxed);
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
-  if (begun) return;
+  if (begun) {
+    waiting_helps_.store(true, std::memory_order_relaxed);
+    return;
+  }
   lost_.add(why);
   library_->functions().set_launch_callback_data(data.launch, data.function, data.stream_handle, nullptr);
 }

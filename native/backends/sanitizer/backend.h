@@ -70,6 +70,7 @@ class Backend {
 
   const Options options_;
   LostCounts lost_;
+  std::atomic<bool> waiting_helps_{true};  // for a tracker: the last wait ended with one
   ObjectTable objects_;
   Outlets out_;
   RowQueue<LaunchRow> launches_;

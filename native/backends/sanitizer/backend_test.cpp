@@ -76,6 +76,21 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(backend.lost().of(Lost::kNeverCompleted) == 0);
 }
 
+TEST_CASE_FIXTURE(Fixture, "A program that is further ahead than there are trackers waits for one") {
+  Backend backend(options());
+  REQUIRE(backend.start() == "");
+  play(kProgram + "hold A stream=1\nlaunch gemm grid=8 block=128 times=64\n");
+  REQUIRE(backend.under_way() == 64);
+  std::thread ahead([this] { play("launch gemm grid=8 block=128 times=6\n"); });
+  play("release-stream A stream=1\n");
+  ahead.join();
+  play("wait\n");
+  while (backend.under_way() > 0) std::this_thread::yield();
+  backend.stop();
+  CHECK(Seen(backend).done.size() == 70);
+  CHECK(backend.lost().of(Lost::kNoTracker) == 0);
+}
+
 TEST_CASE_FIXTURE(Fixture, "Two contexts and two threads at once: every launch is told once, with its own sums") {
   Backend backend(options());
   REQUIRE(backend.start() == "");
