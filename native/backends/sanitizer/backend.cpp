@@ -280,7 +280,7 @@ void Backend::measure(const abi::LaunchData& data, abi::StreamHandle order, cons
   bool begun = trackers != nullptr && trackers->begin(flight, data, order, &why);
   // A program launches ahead of its device, by more launches than there are trackers: this one waits until one is free.
   // Where none becomes free for as long (launches that are captured do not run), it waits no more until one does.
-  constexpr std::chrono::milliseconds kPatience{100};
+  constexpr std::chrono::seconds kPatience{2};  // a kernel that is looked at may take as long
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (!begun && why == Lost::kNoTracker) {
     harvest();
