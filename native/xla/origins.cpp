@@ -143,10 +143,23 @@ uint32_t OriginFinder::moved(uint32_t row) const {
       wanted, hands_on);
 }
 
+// The same for a fusion of nothing else, such as broadcasts of a constant: it computes nothing of its own.
+bool OriginFinder::only_hands_on(uint32_t row) const {
+  const std::vector<Instruction>& all = module_.instructions();
+  if (all[row].opcode != "fusion") return hands_on(all[row]);
+  for (uint32_t i = 0; i < all[row].called.count; ++i) {
+    const uint32_t computation = module_.number(all[row].called, i);
+    if (computation == kNone) return false;
+    const Range body = module_.computations()[computation].instructions;
+    if (!std::all_of(all.begin() + body.from, all.begin() + body.from + body.count, hands_on)) return false;
+  }
+  return true;
+}
+
 // Whose origin an instruction without a stack and a name has.
 uint32_t OriginFinder::neighbour(uint32_t row, Rung* rung) const {
   *rung = Rung::kMoved;
-  if (!hands_on(module_.instructions()[row])) return moved(row);
+  if (!only_hands_on(row)) return moved(row);
   const auto wanted = [](const Instruction& other) { return other.stack != 0; };
   const auto passes = [](const Instruction&) { return true; };
   *rung = Rung::kUser;

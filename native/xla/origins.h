@@ -47,6 +47,7 @@ class OriginFinder {
   template <typename Neighbours, typename Wanted, typename Passes>
   uint32_t nearest(uint32_t instruction, const Neighbours& neighbours, const Wanted& wanted,
                    const Passes& passes) const;
+  bool only_hands_on(uint32_t instruction) const;
   uint32_t moved(uint32_t instruction) const;
   uint32_t neighbour(uint32_t instruction, Rung* rung) const;
   Origin at(uint32_t instruction, uint32_t shown, double share) const;

@@ -119,7 +119,7 @@ def test_the_newest_profile_here_is_read_where_none_is_named(words, tmp_path, mo
     [
         ("reprot", "did you mean report?"),
         ("profile", "`leadline --help` lists the subcommands."),
-        ("train.py", "to profile a script: leadline run train.py."),
+        ("train.py", "for this file: leadline run train.py."),
     ],
 )
 def test_an_unknown_subcommand_gets_advice(typed, advice, capsys):

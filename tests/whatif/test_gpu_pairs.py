@@ -72,6 +72,7 @@ def test_one_call_makes_the_table(
             if program.compiled:
                 raise RuntimeError("no C compiler\nand more")
             taken.append(program)
+            self.program = program
 
         def timed(self, rounds: int, steps: int) -> float:
             return 0.002
@@ -81,7 +82,7 @@ def test_one_call_makes_the_table(
         def close(self) -> None: ...
 
     monkeypatch.setattr(script, "Runner", Fake)
-    monkeypatch.setattr(script, "profiled", lambda step, activities: gpu_trace)
+    monkeypatch.setattr(script, "profiled", lambda step, activities, **_: gpu_trace)
     assert script.main(["--device", "cpu", "--results", str(tmp_path)]) == 1
     table = (tmp_path / "whatif_gpu_pairs.md").read_text(encoding="utf-8")
     rows = json.loads((tmp_path / "whatif_gpu_pairs.json").read_text(encoding="utf-8"))["pairs"]

@@ -79,7 +79,6 @@ bool Measuring::start(std::string* message, std::string* holder, bool inside_cud
     InCallback::forget(this);
     return false;
   }
-  flushes_itself_ = subscription_.flush_every(options_.flush_interval_s);
   callbacks_.set_time_waits(!subscription_.has_waits());
   if (sampling_) callbacks_.tell_launches();
   if (sampling_ && beside != SampledRecords::kAll) callbacks_.expect_no_copies();
@@ -243,6 +242,7 @@ void Measuring::on_activity(const leadline_event* event, void* user) {
 
 // Looks for full buffers now and then; a CUPTI that hands over none by itself is asked each flush interval.
 void Measuring::run() {
+  flushes_itself_ = subscription_.flush_every(options_.flush_interval_s);
   learn_devices();
   constexpr double kLookS = 0.05;
   const auto look = duration<double>(std::min(kLookS, options_.flush_interval_s));

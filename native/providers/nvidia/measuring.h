@@ -126,7 +126,7 @@ class Measuring {
   bool ending_ = false;
   bool left_alone_ = false;
   std::atomic<bool> ready_{false};
-  bool flushes_itself_ = false;                             // CUPTI hands over finished buffers each flush interval
+  std::atomic<bool> flushes_itself_{false};                 // CUPTI hands over finished buffers each flush interval
   std::atomic<std::int64_t> flushing_since_ns_{0};          // the thread that folds is in CUPTI; 0: it is not
   std::atomic<bool> hangs_{false};                          // CUPTI does not answer
   bool ended_ = false;                                      // the thread that folds; of wake_mutex_

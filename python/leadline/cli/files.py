@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from leadline._output import OutputError, check_output, harmless
 from leadline.cli.errors import CommandError
-from leadline.sources import ROOT_VARIABLE
 from leadline.units import size
 
 if TYPE_CHECKING:
@@ -105,6 +104,8 @@ def use_source_roots(arguments: argparse.Namespace) -> None:
     for folder in asked:
         if not Path(folder).is_dir():
             raise CommandError(f"--source-root {folder} is no folder.")
+    from leadline.sources import ROOT_VARIABLE
+
     os.environ[ROOT_VARIABLE] = os.pathsep.join([*(str(Path(folder).resolve()) for folder in asked), str(Path.cwd())])
 
 

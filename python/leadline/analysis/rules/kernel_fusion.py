@@ -22,10 +22,7 @@ def _fuse(case: Case) -> str:
     available = case.profile.meta.get("available") or {}
     runs = {name: (available.get(name) or {}).get("ok") for name in ("jax", "torch")}
     if runs["jax"] and not runs["torch"]:
-        return (
-            "Do the line's work in fewer operations, or in one kernel (jax.nn.dot_product_attention for attention, "
-            "Pallas); XLA has fused what it could."
-        )
+        return "Do the line's work in fewer operations, or in one kernel of your own; XLA has fused what it could."
     return f"Let torch.compile fuse them, or capture the step in a {device_graph(case.profile.devices)}."
 
 
