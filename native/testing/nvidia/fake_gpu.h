@@ -115,7 +115,7 @@ class FakeGpu {
   bool subscribed_when_counting_ended = false;
   // What a test sets: calls into CUPTI that take real time, and one that does not come back until answer() is called.
   std::map<std::string, std::chrono::milliseconds> costs;
-  std::atomic<bool> flushes_by_itself{true};  // cuptiActivityFlushPeriod is there
+  std::atomic<bool> flushes_by_itself{false};  // cuptiActivityFlushPeriod is there
   std::atomic<std::uint32_t> flush_period_ms{0};
   std::string unanswered;
   void called(const char* name);

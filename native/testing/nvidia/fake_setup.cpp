@@ -36,7 +36,7 @@ void FakeGpu::reset() {
   subscribed_when_counting_ended = false;
   costs.clear();
   unanswered.clear();
-  flushes_by_itself = true;
+  flushes_by_itself = false;  // a test asks for it: a child that is forked while it flushes has its lock
   flush_period_ms = 0;
   inner_ids_differ = false;
   tells_inner_calls = true;
