@@ -5,7 +5,7 @@
 
 Fails when a killed run leaves no file that opens, when one misses more than two flush intervals and a second of what
 the program said it had done, or when the report of many children, or the supervisor after the program's end, takes
-more than 5 s of CPU time. Wall times are told beside it.
+more than 5 s of CPU time. Wall times are printed as well.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A `vllm serve` of a tiny Llama on loopback, with or without Leadline, and `vllm bench serve` against it.
 
 Shared by `serving.py` and tests/serving. The model is made on the spot: four layers, random weights, a word for each
-token. Constraint: standard library and `tokenizers` only, so that nothing heavy stands beside the server.
+token. Constraint: standard library and `tokenizers` only, so that nothing heavy is imported in the server's process.
 """
 
 from __future__ import annotations

@@ -259,8 +259,8 @@ NB_MODULE(_native, m) {
         flight_recorder().set_usual({group, description, size, rank, -1, {}, static_cast<uint64_t>(since)});
       },
       nb::arg("group"), nb::arg("description"), nb::arg("size"), nb::arg("rank"), nb::arg("since"));
-  // A call that is suspended and resumed is one call: region_suspend() says what its stays took, region_begin() of the
-  // next stay is told so.
+  // A call that is suspended and resumed is one call: region_suspend() returns what its stays took, which
+  // region_begin() of the next stay gets.
   m.def("region_begin", &region_begin, nb::arg("name"), nb::arg("detail") = nb::none(), nb::arg("stays_ns") = 0);
   m.def("region_suspend", &region_suspend, nb::arg("token"));
   m.def(

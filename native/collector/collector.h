@@ -138,7 +138,7 @@ class Collector final : public Subscriber {
   NodeId find_activity_node(const leadline_gpu_activity_event& event, Lane& lane) noexcept;
   bool is_place(leadline_context context) const noexcept;
   int64_t step_at(int64_t time_ns) const noexcept;
-  bool ends_step(const Lane& lane, uint64_t here) noexcept;
+  bool ends_step(uint64_t here) noexcept;
   void end_step(Lane& lane, int64_t number, int64_t time_ns) noexcept;
   void book_step(Lane& lane, int64_t number, int64_t time_ns) noexcept;
   NodeId book(Lane& lane, CallPath& path, int64_t duration_ns) noexcept;
@@ -160,10 +160,9 @@ class Collector final : public Subscriber {
   std::atomic<int64_t> steps_{0};
   std::atomic<bool> steps_given_{false};
   std::atomic<uint64_t> step_place_{0};  // where optimizer steps end: the only place that counts
-  // Where one ended since one ended there, how often, and on which thread that place is: see ends_step().
+  // Where one ended since one ended there, and how often: see ends_step().
   std::atomic<uint64_t> other_place_{0};
   std::atomic<uint32_t> other_count_{0};
-  std::atomic<const Lane*> step_lane_{nullptr};
   std::atomic<int64_t> last_step_ns_{0};
   std::atomic<int64_t> backward_ns_{0};  // wall time in outermost operators of the backward pass
   // When the last steps ended, by number: device work is reported after the step that it ran in.

@@ -136,7 +136,6 @@ void Collector::after_fork() noexcept {
   step_place_.store(0, std::memory_order_relaxed);
   other_place_.store(0, std::memory_order_relaxed);
   other_count_.store(0, std::memory_order_relaxed);
-  step_lane_.store(nullptr, std::memory_order_relaxed);
   last_step_ns_.store(0, std::memory_order_relaxed);
   steps_ended_.store(0, std::memory_order_relaxed);
   for (auto& end : step_ends_ns_) end.store(0, std::memory_order_relaxed);

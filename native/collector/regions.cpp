@@ -124,7 +124,7 @@ void Collector::on_region_end(int64_t time_ns, int64_t duration_ns, NodeId node,
   if (is(scope, LEADLINE_REGION_FLAG_ENDS_STEP) && !steps_given_.load(std::memory_order_relaxed)) {
     if (optimizer_follows) {
       optimizer_follows = false;
-    } else if (ends_step(lane, lane.token(node))) {
+    } else if (ends_step(lane.token(node))) {
       end_step(lane, -1, time_ns);
     }
   }

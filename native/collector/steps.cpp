@@ -39,25 +39,19 @@ int64_t Collector::step_at(int64_t time_ns) const noexcept {
 // One place ends steps, since an optimizer may be asked at several places in one step (twice in SAM). Where another
 // place is seen again and again and that one no more, the loop is elsewhere now: warm-up and training are called from
 // two lines, each epoch may be from its own. What lies between the two loops is no step.
-bool Collector::ends_step(const Lane& lane, uint64_t here) noexcept {
+bool Collector::ends_step(uint64_t here) noexcept {
   constexpr uint32_t kMovedOn = 2;          // on the same thread
   constexpr uint32_t kMovedToAnother = 16;  // threads that train beside each other have steps at the same time
   uint64_t place = 0;
-  if (step_place_.compare_exchange_strong(place, here, std::memory_order_relaxed)) {
-    step_lane_.store(&lane, std::memory_order_relaxed);
-    return true;
-  }
-  if (place == here) {
+  if (step_place_.compare_exchange_strong(place, here, std::memory_order_relaxed) || place == here) {
     other_place_.store(0, std::memory_order_relaxed);
     return true;
   }
   const bool again = other_place_.exchange(here, std::memory_order_relaxed) == here;
   const uint32_t count = again ? other_count_.load(std::memory_order_relaxed) + 1 : 1;
   other_count_.store(count, std::memory_order_relaxed);
-  const bool same_thread = step_lane_.load(std::memory_order_relaxed) == &lane;
-  if (count < (same_thread ? kMovedOn : kMovedToAnother)) return false;
+  if (count < (tree_of(place) == tree_of(here) ? kMovedOn : kMovedToAnother)) return false;
   step_place_.store(here, std::memory_order_relaxed);
-  step_lane_.store(&lane, std::memory_order_relaxed);
   other_place_.store(0, std::memory_order_relaxed);
   last_step_ns_.store(0, std::memory_order_relaxed);  // where this step began is not known
   return true;

@@ -269,6 +269,25 @@ void Backend::launch(const abi::LaunchData& data, abi::StreamHandle order, std::
   measure(data, order, flight);
 }
 
+// A program launches ahead of its device, by more launches than there are trackers: this one waits until one is free.
+// Where none becomes free for as long (launches that are captured do not run), it waits no more until one does.
+bool Backend::begin_late(Trackers& trackers, const abi::LaunchData& data, abi::StreamHandle order, const Flight& flight,
+                         Lost* why) noexcept {
+  constexpr std::chrono::seconds kPatience{2};  // a kernel that is looked at may take as long
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  do {
+    harvest();
+    if (trackers.begin(flight, data, order, why)) {
+      waiting_helps_.store(true, std::memory_order_relaxed);
+      return true;
+    }
+    if (*why != Lost::kNoTracker || !waiting_helps_.load(std::memory_order_relaxed)) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  } while (std::chrono::steady_clock::now() < until);
+  waiting_helps_.store(false, std::memory_order_relaxed);
+  return false;
+}
+
 void Backend::measure(const abi::LaunchData& data, abi::StreamHandle order, const Flight& flight) noexcept {
   Lost why = Lost::kNotPatched;
   if (!code_->patched(data, &why)) {
@@ -277,22 +296,8 @@ void Backend::measure(const abi::LaunchData& data, abi::StreamHandle order, cons
   }
   Trackers* const trackers = trackers_of(data.context);
   why = Lost::kNoMemory;
-  bool begun = trackers != nullptr && trackers->begin(flight, data, order, &why);
-  // A program launches ahead of its device, by more launches than there are trackers: this one waits until one is free.
-  // Where none becomes free for as long (launches that are captured do not run), it waits no more until one does.
-  constexpr std::chrono::seconds kPatience{2};  // a kernel that is looked at may take as long
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (!begun && why == Lost::kNoTracker) {
-    harvest();
-    begun = trackers->begin(flight, data, order, &why);
-    if (begun || !waiting_helps_.load(std::memory_order_relaxed)) break;
-    if (std::chrono::steady_clock::now() > until) waiting_helps_.store(false, std::memory_order_relaxed);
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
-  }
-  if (begun) {
-    waiting_helps_.store(true, std::memory_order_relaxed);
-    return;
-  }
+  if (trackers != nullptr && trackers->begin(flight, data, order, &why)) return;
+  if (why == Lost::kNoTracker && begin_late(*trackers, data, order, flight, &why)) return;
   lost_.add(why);
   library_->functions().set_launch_callback_data(data.launch, data.function, data.stream_handle, nullptr);
 }

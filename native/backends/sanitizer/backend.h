@@ -62,6 +62,8 @@ class Backend {
   void resource(abi::Resource id, const void* data) noexcept;
   void launch(const abi::LaunchData& data, abi::StreamHandle order, std::uint64_t group) noexcept;
   void measure(const abi::LaunchData& data, abi::StreamHandle order, const Flight& flight) noexcept;
+  bool begin_late(Trackers& trackers, const abi::LaunchData& data, abi::StreamHandle order, const Flight& flight,
+                  Lost* why) noexcept;
   Trackers* trackers_of(abi::Context context) noexcept;
   void harvest() noexcept;
   void work() noexcept;

@@ -176,7 +176,6 @@ TEST_CASE("a program ends where CUPTI does not answer when it is asked for recor
   Fakes fakes(LEADLINE_NVIDIA_FAKES);
   FakeGpu& gpu = fakes.gpu();
   fresh(gpu);
-  gpu.flushes_by_itself = false;
   REQUIRE(nvidia::start(quick()).measuring);
   int launches = 0;
   launch_until(fakes, [&] { return ++launches > 10; });

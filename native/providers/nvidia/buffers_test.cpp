@@ -145,6 +145,27 @@ TEST_CASE("buffers are filled with zeros beforehand, also those that come back")
   CHECK(gpu.buffers.dirty == 0);
 }
 
+TEST_CASE("while the program runs no thread of ours asks for records where CUPTI hands them over by itself") {
+  Fakes fakes(LEADLINE_NVIDIA_FAKES);
+  FakeGpu& gpu = fakes.gpu();
+  fresh(gpu);
+  gpu.flushes_by_itself = true;
+  locked(gpu, [&] { return gpu.unanswered = "cuptiActivityFlushAll"; });  // who asks waits
+  REQUIRE(nvidia::start(quick(0.002)).measuring);
+  {
+    const Region region("train");
+    for (int i = 0; i < 10; ++i) launch(fakes);
+  }
+  gpu.tick(100'000);
+  CHECK(soon([] { return nvidia::report().details->records >= 10; }));
+  CHECK(gpu.waiting_calls == 0);
+  gpu.answer();
+  nvidia::stop();
+  CHECK(gpu.flush_period_ms == 0);
+  CHECK(TestMonitor::folded({"gpu_time"}) ==
+        "train;cuLaunchKernel;kernel | device 0 stream 7 | gpu_time count 10 sum 10000\n");
+}
+
 TEST_CASE("a step of the system's clock moves no kernel") {
   Fakes fakes(LEADLINE_NVIDIA_FAKES);
   FakeGpu& gpu = fakes.gpu();

@@ -11,7 +11,7 @@ namespace leadline::nvidia {
 namespace {
 
 constexpr std::int64_t kRestAfterNs = 100'000'000;          // of a pause
-constexpr std::uint64_t kMissedLaunches = 64;               // that CUPTI has not told of
+constexpr std::uint64_t kMissedLaunches = 64;               // kernels with a record and no call
 constexpr std::int64_t kAwaitBeforeRestNs = 2'000'000'000;  // of a pause, for work from before
 
 // Of CUPTI before 12.9, which ends the program where it is answered with no buffer.

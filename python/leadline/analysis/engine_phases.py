@@ -3,8 +3,6 @@ the cache), and its wait for requests."""
 
 from __future__ import annotations
 
-import numpy as np
-
 from leadline.analysis.columns import Mask, nearest
 from leadline.profiles import Tree
 from leadline.schema import FrameKind
@@ -15,8 +13,5 @@ NO_WORK = "no work"
 
 def in_phase(tree: Tree, name: str) -> Mask:
     """Nodes at or below a phase of that name."""
-    frames = tree.frames
-    names = [row for row in np.unique(frames["name"]).tolist() if tree.tables.strings[row] == name]
-    begins = (frames["kind"] == int(FrameKind.PHASE)) & np.isin(frames["name"], np.array(names, np.int64))
-    mask: Mask = nearest(tree.shape, begins[tree.frame_of]) >= 0
+    mask: Mask = nearest(tree.shape, tree.frame_rows(FrameKind.PHASE, name)[tree.frame_of]) >= 0
     return mask
