@@ -4,6 +4,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 import leadline
 
@@ -33,7 +34,7 @@ def main():
     for turn in range(6):
         powered(values, turn + 2)
         jax.jit(lambda values: values * 2)(values)
-        summed(jnp.ones((turn + 2, 8)))
+        summed(np.ones((turn + 2, 8), np.float32))  # made by NumPy: JAX would compile the making for each shape as well
         scaled({"values": values, **{f"other{other}": values for other in range(turn)}}, 2.0)
         leadline.step()
     for value in (1.0, values[0, 0], jnp.asarray(1.0, jnp.bfloat16)):
