@@ -62,9 +62,10 @@ def _limit(draft: Draft, ids: IntArray, carried: IntArray) -> None:
     calls = np.concatenate((np.full(carried.size, -1, np.int64), calls))
     if depth and waited > LEAST_SHARE * (draft.window_ns[1] - draft.window_ns[0]):
         draft.facts["queue_depth"] = depth
-        _wait_for_room(draft, everything, calls, depth, waits_found=True)
+        full = long & (before >= (1 - SPREAD) * depth)
+        _wait_behind(draft, everything, ids[full], short[full], _wait_for_room(draft, everything, calls, depth, True))
     elif everything.size > USUAL_DEPTH:
-        _wait_for_room(draft, everything, calls, max(USUAL_DEPTH, int(before.max(initial=0)) + 1), waits_found=False)
+        _wait_for_room(draft, everything, calls, max(USUAL_DEPTH, int(before.max(initial=0)) + 1), False)
 
 
 def _always_full(before: IntArray, after: IntArray, begin: IntArray, finish: IntArray, ended: IntArray) -> bool:
@@ -104,9 +105,9 @@ def _depth(before: IntArray, after: IntArray, long: np.ndarray) -> int:
     return depth if float((before > depth + 1).mean()) < 0.01 else 0
 
 
-def _wait_for_room(draft: Draft, ids: IntArray, calls: IntArray, depth: int, *, waits_found: bool) -> None:
+def _wait_for_room(draft: Draft, ids: IntArray, calls: IntArray, depth: int, waits_found: bool) -> IntArray:
     """Each launch waits for the work `depth` launches before it (call -1: launched before the window). Where no waits
-    were found the edges only hold back what runs further ahead than it did."""
+    were found the edges only hold back what runs further ahead than it did. Returns the calls that waited."""
     ahead, waiting, call = ids[:-depth], ids[depth:], calls[depth:]
     seen = call >= 0
     ahead, waiting, call = ahead[seen], waiting[seen], call[seen]
@@ -114,6 +115,7 @@ def _wait_for_room(draft: Draft, ids: IntArray, calls: IntArray, depth: int, *, 
     finish = draft["start_ns"][call] + draft["duration_ns"][call]
     possible = room <= finish + TOLERANCE_NS
     early = room + TOLERANCE_NS
+    waited = np.zeros(call.size, dtype=np.bool_)
     if waits_found:
         waited = possible & (room > draft["start_ns"][call])
         begin = np.where(waited, np.clip(room, draft["start_ns"][call], finish), draft["start_ns"][call])
@@ -128,3 +130,25 @@ def _wait_for_room(draft: Draft, ids: IntArray, calls: IntArray, depth: int, *, 
     chosen[first] = True
     chosen &= possible & (draft["parent"][ahead] != call) & (waiting >= 0)
     draft.edges(ahead[chosen], call[chosen], EdgeType.ROOM, np.zeros(int(chosen.sum()), dtype=np.int64))
+    return call[waited]
+
+
+def _wait_behind(draft: Draft, everything: IntArray, ids: IntArray, short: IntArray, explained: IntArray) -> None:
+    """Launches that took long with a queue nearly full, and for which the work `depth` launches before them ended too
+    late: a launch takes more of the queue than another. They waited until the work that ended last before they went on.
+
+    ids: their work; short: the usual time of the call, which is its own.
+    """
+    calls, first = np.unique(draft["parent"][ids], return_index=True)
+    left = ~np.isin(calls, explained)
+    calls, own = calls[left], short[first][left]
+    finish = draft["start_ns"][calls] + draft["duration_ns"][calls]
+    begin = finish - np.minimum(own, draft["duration_ns"][calls])
+    by_end = everything[np.argsort(draft["end_ns"][everything], kind="stable")]
+    last = np.searchsorted(draft["end_ns"][by_end], begin, side="right") - 1
+    ahead = by_end[np.maximum(last, 0)]
+    waited = (last >= 0) & (draft["end_ns"][ahead] > draft["start_ns"][calls])
+    calls, ahead, begin = calls[waited], ahead[waited], begin[waited]
+    draft["duration_ns"][calls] -= begin - draft["start_ns"][calls]
+    draft["start_ns"][calls] = begin
+    draft.edges(ahead, calls, EdgeType.ROOM, begin - draft["end_ns"][ahead])
