@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from leadline.cli.files import add_output
+from leadline.cli.formats import add_format
+
+FORMATS = ("text", "json", "html")
 STEPS, WARM_UP, LIMIT = 30, 5, "10min"
 WITH_VALUE = ("--steps", "--warm-up", "--limit", "--rounds", "--format", "-o", "--output", "--remedy", "--ledger")
 
@@ -24,9 +28,8 @@ def add_trial_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="let the runs write where the program writes, without a scratch directory",
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json, on stdout")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the result there instead of the terminal")
-    parser.add_argument("--force", action="store_true", help="replace FILE")
+    add_format(parser, FORMATS)
+    add_output(parser, "write to OUT instead of the terminal")
 
 
 def _number(text: str) -> int:

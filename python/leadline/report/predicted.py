@@ -4,11 +4,16 @@ measured ones, and which scenarios there are to choose from."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from leadline.profiles import Profile
+from leadline.profiles.tried import tried_beside
+from leadline.report.changes import changes_object
+from leadline.report.changes_predicted import predicted_changes, tried_changes
+from leadline.report.provenance import meta
 from leadline.trace.tables import TraceError
 from leadline.units import duration
 from leadline.whatif.advice import useful
@@ -29,6 +34,7 @@ class Predictor:
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
+        self._graph: Graph | None = None
         self._report: Report | None = None
         self._trouble = ""
 
@@ -48,10 +54,22 @@ class Predictor:
             "chosen": None if chosen is None else self._drawn(chosen, report),
         }
 
+    def changes(self, file: str) -> dict[str, Any]:
+        """What all changes would do, and what `leadline try` measured of them, as the page `report.changes` is drawn;
+        `trouble` where there is neither."""
+        program = meta(self._profile, file).program
+        tried = tried_beside(Path(file), self._profile.meta)
+        report = self._ranked()
+        if report is None or self._graph is None:
+            found = tried_changes(program, tried) if tried else None
+            return {"trouble": self._trouble} if found is None else changes_object(found)
+        return changes_object(predicted_changes(self._graph, report, program, file, tried=tried))
+
     def _ranked(self) -> Report | None:
         if self._report is None and not self._trouble:
             try:
-                self._report = rank(graph_of(self._profile))
+                self._graph = graph_of(self._profile)
+                self._report = rank(self._graph)
             except (TraceError, GraphError) as error:
                 self._trouble = f"Nothing can be predicted: {error}."
         return self._report
