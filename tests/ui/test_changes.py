@@ -49,7 +49,7 @@ def test_the_page_of_a_trial_says_what_gains_and_folds_what_does_not(trial, brow
     before, after = seen["widths"]
     assert after / before == pytest.approx(0.7, abs=0.01)
     assert seen["folded"] == ["1 that gains nothing"]
-    assert [row[0] for row in seen["rows"]] == ["as it is", "faster=1", "broken", "idle"]
+    assert [row[0] for row in seen["rows"]] == ["baseline", "faster=1", "broken", "idle"]
 
 
 def test_the_page_of_predictions_has_every_scenario_of_the_text_once(predicted, browse, tmp_path, capsys):

@@ -163,7 +163,7 @@ def test_mistakes_are_one_sentence(trace, capsys, arguments, sentence):
 def test_no_file(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert main(["whatif"]) == 2
-    assert "No FILE was named" in capsys.readouterr().err
+    assert "No FILE was given" in capsys.readouterr().err
 
 
 def test_perfetto_timelines(trace, tmp_path):

@@ -24,7 +24,7 @@ def trial_changes(trial: Trial, title: str) -> Changes:
         title,
         trial.program,
         f"{trial.rounds} round{'s' * (trial.rounds != 1)} of {trial.steps} steps",
-        "a step, as it is",
+        "a step, baseline",
         _sentence(trial, shorter),
         tuple(notes(trial)[:1]),
         (_bar(base, base), *(_bar(row, base) for row in shown[:4])),
@@ -60,7 +60,7 @@ def _bar(row: Row, base: Row) -> Bar:
     from leadline.trials.judge import LEAST_TO_TELL
 
     if row is base:
-        return Bar("as it is", row.step_ns, before=True)
+        return Bar("baseline", row.step_ns, before=True)
     found = row.change
     if found is None or found.rounds < LEAST_TO_TELL:
         return Bar(row.name, row.step_ns)

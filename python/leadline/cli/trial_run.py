@@ -164,7 +164,7 @@ def compare(
     progress.done()
     base = [one for one in rounds.base if one is not None and one.step_ns]
     if not base:
-        raise CommandError("The trial was ended before a run of the baseline was done; there is nothing to show.", 130)
+        raise CommandError("The trial was stopped before the first run of the baseline ended; there is no result.", 130)
     rows = [baseline_row(variants[0], base)]
     for place, variant in list(enumerate(variants))[1:]:
         rows.append(

@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments.settings)
     if arguments.list:
         if chosen == "html":
-            raise CommandError("A page shows a trace; use --format text, markdown or json for the list.")
+            raise CommandError("--list has no page; use --format text, markdown or json.")
         from leadline.whatif.listing import list_scenarios
 
         write_result(list_scenarios(chosen), arguments.output, force=arguments.force)
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.file:
         arguments.file = [newest_profile()]
     if arguments.export and not arguments.output:
-        raise CommandError("A timeline is a binary file; name it with -o OUT.")
+        raise CommandError("--export writes a binary file; name it with -o OUT.")
     if _asks_for_stragglers(arguments, chosen):
         return _stragglers(arguments, chosen)
     graph = _load(arguments.file, arguments.steps)

@@ -47,7 +47,7 @@ class Predictor:
         held = [one for one in report.scenarios if one.graph is not None and one.result is not None]
         best = [one for one in useful(report) if one in held]
         chosen = next((one for one in [*best, *held] if not name or one.title == name), None)
-        missing = f"There is no prediction named {name}." if name else "Nothing can be predicted."
+        missing = f"There is no prediction called {name}." if name else "Nothing can be predicted."
         return {
             "trouble": missing if chosen is None else "",
             "scenarios": [{"title": one.title, "said": _said(one, report)} for one in held],
@@ -81,7 +81,7 @@ class Predictor:
         found = list(simulated_slices(graph, result))
         if sum(len(one.ids) for one in found) > MOST_SLICES:
             steps = "give fewer steps: leadline whatif FILE --steps A-B --export perfetto -o OUT"
-            return {**about, "trouble": f"The predicted timeline is too long to be drawn here; {steps}.", "lanes": []}
+            return {**about, "trouble": f"The predicted timeline is too long for the page; {steps}.", "lanes": []}
         begin = graph.info.facts.get("begin_ns")
         origin = begin if isinstance(begin, int) else int(self._profile.events["start_ns"][0])
         texts: dict[tuple[str, str], int] = {}

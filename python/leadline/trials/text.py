@@ -90,7 +90,7 @@ def notes(trial: Trial) -> list[str]:
     noise = f"the baseline differs by {percent(trial.noise)} from run to run" if trial.noise else "one run of each"
     device = trial.versions.get("device", "")
     head = (
-        f"{trial.rounds} round{'s' if trial.rounds != 1 else ''}, {trial.steps} steps behind {trial.warm_up} in each "
+        f"{trial.rounds} round{'s' if trial.rounds != 1 else ''}, {trial.steps} steps after {trial.warm_up} warm-up "
         f"run, counted by {_MARKS.get(trial.mark, trial.mark)}; {noise}{'; ' + device if device else ''}. "
         "Brackets hold the change in 19 cases of 20."
     )

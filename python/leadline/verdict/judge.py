@@ -36,7 +36,7 @@ _MOST_FACTS = 3
 _IDLE = {
     "launch": "launch-bound: the device is idle while the CPU launches",
     "unrecorded": "waits for the device, which runs CUDA graphs whose kernels the trace does not hold",
-    "device": "synchronises with the device, which runs dry meanwhile",
+    "device": "synchronises with the device, which has no work meanwhile",
     "data": "waits for data, the device is idle meanwhile",
     "ranks": "waits for other ranks, the device is idle meanwhile",
     "core": "waits for a core, the device is idle meanwhile",
@@ -166,12 +166,12 @@ def _of_ranks(
     scopes = case.analysis.scopes
     functions = case.sampled(np.isin(scopes.process, nodes) & np.isin(scopes.thread, list(mains)), most=1)
     if not functions:
-        return f"{start}: rank {rank} comes last", place, True
+        return f"{start}: rank {rank} is last", place, True
     line = case.line(functions[0].row)
     at = place_of(line) if line is not None else None
     where = f"   {at.text}" if at is not None else ""
     each = duration(functions[0].ns / max(made.steps, 1))
-    return f"{start}: rank {rank} comes last, from {functions[0].name}, {each} a {made.of}{where}", at, True
+    return f"{start}: rank {rank} is last, from {functions[0].name}, {each} a {made.of}{where}", at, True
 
 
 def _waited_for(found: Findings) -> list[str]:
@@ -263,7 +263,8 @@ def _because(made: Account, resource: Resource, found: list[Finding]) -> list[st
         if other is part or other.key in said or other.share < _WORTH_SAYING:
             continue
         where = lines_of(other)
-        top = f": {named(other.places[0])}" if other.places and named(other.places[0]) else ""
+        name = named(other.places[0]) if other.places else ""
+        top = f": {name}" if name and name not in where else ""
         words = f"{SHORT.get(other.key, other.label)} {duration(other.ns)}, {percent(other.share)} of the {made.of}"
         few = " (by few samples)" if unsure(other) else ""
         facts.append(words + few + (f"{top}  {where}" if where else ""))

@@ -48,9 +48,9 @@ _UNEVEN = 0.12
 
 class RedundantWork(Rule):
     name = "redundant_work"
-    asks = "Is something computed or copied again that was there already?"
+    asks = "Is a result computed or copied again that exists already?"
     options = (
-        Option("share", 5, "%", "more than that pays for a change"),
+        Option("share", 5, "%", "more than that justifies a change"),
         Option("info", 1, "%", "masks of healthy models take half a percent"),
         Option("growth", 4, "1", "the largest join against the smallest; padding to a batch's longest row stays below"),
         Option("all", 50, "%", "of the layers whose output is kept, where nothing in the program is trained"),
