@@ -7,6 +7,7 @@ the system even then. What they raise ends them and is printed nowhere.
 
 from __future__ import annotations
 
+import _signal
 import _thread
 import contextlib
 import sys
@@ -47,8 +48,16 @@ class OwnThread:
         self.ident = 0
 
     def start(self) -> None:
-        """Raises RuntimeError where the system has no room for another thread."""
-        _original("start_new_thread")(self._run, ())
+        """Raises RuntimeError where the system has no room for another thread.
+
+        It begins with all signals blocked: one that the program blocks on its own threads, to wait for it, would else
+        be delivered here."""
+        before = _signal.pthread_sigmask(_signal.SIG_BLOCK, ())
+        try:
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, _signal.valid_signals())
+            _original("start_new_thread")(self._run, ())
+        finally:
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
 
     def is_alive(self) -> bool:
         """Of one that was started."""
