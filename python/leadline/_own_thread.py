@@ -7,9 +7,9 @@ the system even then. What they raise ends them and is printed nowhere.
 
 from __future__ import annotations
 
-import _signal
 import _thread
 import contextlib
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -52,12 +52,12 @@ class OwnThread:
 
         It begins with all signals blocked: one that the program blocks on its own threads, to wait for it, would else
         be delivered here."""
-        before = _signal.pthread_sigmask(_signal.SIG_BLOCK, ())
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         try:
-            _signal.pthread_sigmask(_signal.SIG_SETMASK, _signal.valid_signals())
+            signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
             _original("start_new_thread")(self._run, ())
         finally:
-            _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def is_alive(self) -> bool:
         """Of one that was started."""

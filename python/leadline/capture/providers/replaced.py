@@ -41,7 +41,7 @@ class Replacements:
         self._everywhere.clear()
 
 
-def _be_found(owner: Any, name: str, replacement: Any) -> None:
+def _be_found(owner: object, name: str, replacement: object) -> None:
     """pickle looks a function up by its module and name, and refuses one that another function is found for: `os._exit`
     calls itself `posix._exit`, which is not replaced."""
     if not isinstance(owner, ModuleType) or not isinstance(replacement, FunctionType):
@@ -49,7 +49,8 @@ def _be_found(owner: Any, name: str, replacement: Any) -> None:
     found: Any = sys.modules.get(replacement.__module__)
     for part in replacement.__qualname__.split("."):
         found = getattr(found, part, None)
-    if found is not replacement and getattr(owner, name, None) is replacement:
+    is_found, is_here = found is replacement, getattr(owner, name, None) is replacement
+    if is_here and not is_found:
         replacement.__module__, replacement.__qualname__ = owner.__name__, name
 
 
