@@ -29,7 +29,7 @@ from leadline.verdict.model import CLASSES, Account, Part, Place, Verdict
 from leadline.verdict.received import incomplete, received
 from leadline.verdict.resource import FEWEST_STEPS, Resource, critical, unsure
 from leadline.verdict.trust import trust
-from leadline.verdict.words import SHORT, lines_of, named
+from leadline.verdict.words import SHORT, beside_line, lines_of, named
 
 _WORTH_SAYING = 0.05
 _MOST_FACTS = 3
@@ -231,23 +231,26 @@ def _class_words(made: Account, resource: Resource, part: Part) -> str:
     whole = f"{duration(part.ns)}, {share} of the {made.of}"
     if top is None:
         return f"{CLASSES[resource.kind]}: {SHORT.get(part.key, part.label)} {whole}"
+    name = beside_line(top)
     if resource.kind == "python":
-        takes = f"{named(top)} takes {duration(top.ns)}, {percent(top.ns / max(made.wall_ns, 1))} of the {made.of}"
+        takes = (
+            f"{name}{name and ' takes '}{duration(top.ns)}, {percent(top.ns / max(made.wall_ns, 1))} of the {made.of}"
+        )
         rest = f" (Python in all {share})" if part.ns > 1.2 * top.ns else ""
         return f"{CLASSES['python']}: {takes}{rest}{at}"
     if resource.kind in ("compute", "memory", "random"):
-        return f"{CLASSES[resource.kind]}: {SHORT[part.key]} {whole}, most of it {named(top)}{at}"
+        return f"{CLASSES[resource.kind]}: {SHORT[part.key]} {whole}, most of it{name and ' ' + name}{at}"
     if resource.kind == "dispatch" and made.called <= 1 and made.of == "step":
         return f"{CLASSES['dispatch']}: {made.steps:,} calls, of which each takes {whole} to make{at}"
     if resource.kind == "dispatch":
         number = f"calling {made.called:,} of them" if made.called else "calling them"
-        return f"{CLASSES['dispatch']}: {number} takes {whole}, most of it {named(top)}{at}"
+        return f"{CLASSES['dispatch']}: {number} takes {whole}, most of it{name and ' ' + name}{at}"
     if resource.kind == "blocked":
-        return f"{part.label}, {whole}: {named(top)}{at}"
+        return f"{part.label}, {whole}" + (f": {name}" if name else "") + at
     if resource.kind == "data":
-        return f"{CLASSES['data']}, {whole}: {named(top)} {duration(top.ns)}{at}"
+        return f"{CLASSES['data']}, {whole}" + (f": {name} {duration(top.ns)}" if name else "") + at
     again = " again" if resource.kind == "compile" and made.of == "step" else ""
-    what = named(top) if named(top) != top.text and resource.kind != "imports" else ""
+    what = name if resource.kind != "imports" else ""
     return f"{CLASSES[resource.kind]}{again}, {whole}" + (f": {what}" if what else "") + at
 
 
@@ -263,8 +266,8 @@ def _because(made: Account, resource: Resource, found: list[Finding]) -> list[st
         if other is part or other.key in said or other.share < _WORTH_SAYING:
             continue
         where = lines_of(other)
-        name = named(other.places[0]) if other.places else ""
-        top = f": {name}" if name and name not in where else ""
+        name = beside_line(other.places[0]) if other.places else ""
+        top = f": {name}" if name else ""
         words = f"{SHORT.get(other.key, other.label)} {duration(other.ns)}, {percent(other.share)} of the {made.of}"
         few = " (by few samples)" if unsure(other) else ""
         facts.append(words + few + (f"{top}  {where}" if where else ""))

@@ -51,6 +51,12 @@ def named(place: Place) -> str:
     return place.what or function or place.text
 
 
+def beside_line(place: Place) -> str:
+    """The same where the line follows anyway; empty where nothing else names the place."""
+    name = named(place)
+    return "" if name == place.text else name
+
+
 def lines_of(part: Part, most: int = 2) -> str:
     """`gpt.py:46 and 60`: lines of the places of one kind, as a reader finds them."""
     if not part.places:
