@@ -54,7 +54,10 @@ bool BoundedCalls::run(std::function<void()> call, std::chrono::milliseconds lim
   };
   if (!wait([this] { return !shared_->is_busy(); })) return false;
   if (!thread_.joinable()) {
-    thread_ = own_thread([shared = shared_] { shared->serve(); });
+    thread_ = std::thread([shared = shared_] {
+      begin_own_thread();
+      shared->serve();
+    });
   }
   shared_->call = std::move(call);
   const std::uint64_t mine = ++shared_->asked;

@@ -5,10 +5,11 @@ Tables, kinds and units of a profile. Standard library only. `str(kind)` is the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from operator import index
 from typing import TYPE_CHECKING, Final
+
+from leadline._dataclass import dataclass
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -193,7 +194,6 @@ class MetricKind(_Kind):
     NAMED_COUNTER_3 = 79
     NAMED_COUNTER_4 = 80
     QUEUE_WAIT = 81
-    AGAIN = 82
     CPU_TIME = 0  # its name in an earlier release
 
 
@@ -765,12 +765,6 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         "ns",
         False,
         "from when a graph's node was put into a pool of threads until one of these took it up; runs that are not counted here went on in the thread that made their input",
-    ),
-    MetricInfo(
-        MetricKind.AGAIN,
-        "1",
-        True,
-        "calls of an operator with the arguments and values of an earlier call, by value numbers; a lower bound, counted where shapes are",
     ),
 )
 

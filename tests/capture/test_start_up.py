@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -102,3 +104,47 @@ def test_values_that_are_missing_or_unknown_are_refused() -> None:
             Pair(*values, **named)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         hash(Pair(1))
+
+
+@dataclass
+class _Many:
+    self: int
+    found: tuple[int, ...] = ()
+    each: list[int] = field(default_factory=list)
+    hidden: int = field(default=3, repr=False)
+
+    def __post_init__(self) -> None:
+        self.twice = 2 * self.self
+
+
+class _Pair(NamedTuple):
+    left: int
+    right: _Many
+
+
+@dataclasses.dataclass
+class _Standard:
+    inside: object
+
+
+def test_a_class_of_many_objects_gets_a_constructor_of_its_own_which_does_the_same() -> None:
+    shared = _Many.__init__
+    made = [_Many(number, each=[number]) for number in range(200)]
+    assert _Many.__init__ is not shared
+    assert [one.twice for one in made] == [2 * number for number in range(200)]
+    assert made[3] == _Many(3, (), [3], 3) and made[150] == _Many(150, each=[150]) != made[3]
+    assert _Many(1).each is not _Many(1).each and _Many(self=1, found=(2,)).found == (2,)
+    assert repr(made[199]) == repr(made[3]).replace("3", "199") == "_Many(self=199, found=(), each=[199])"
+    for values, named in (((), {}), ((1, (), [], 3, 4), {}), ((1,), {"self": 2}), ((1,), {"other": 2})):
+        with pytest.raises(TypeError):
+            _Many(*values, **named)  # type: ignore[arg-type]
+    assert pickle.loads(pickle.dumps(made)) == made
+
+
+def test_classes_of_both_kinds_are_taken_apart_inside_each_other() -> None:
+    expected = {"inside": (1, {"self": 2, "found": (), "each": [], "hidden": 3})}
+    both = _Standard(_Pair(1, _Many(2)))
+    assert asdict(both) == dataclasses.asdict(both) == expected
+    assert isinstance(asdict(both)["inside"], _Pair)
+    assert asdict(_Many(1, (_Standard(2),)))["found"] == ({"inside": 2},)  # type: ignore[arg-type]
+    assert replace(both, inside=1) == _Standard(1)

@@ -2,7 +2,6 @@
 
 import * as vscode from "vscode";
 import type { FileCosts } from "../model/costs";
-import { cut } from "../model/names";
 import { duration, inUnit, metricName, share, visible } from "../model/units";
 import { changedSince } from "./sources";
 import type { Files } from "./files";
@@ -142,9 +141,7 @@ function wholeOf({ profile, metric }: OpenProfile): number {
   return profile.metrics.values(metric).whole[0];
 }
 
-const MOST_VERDICT = 60;
-
-/** Why the step is slow, or `run.leadline: 16.2 s time`, beside the branch and the errors; a click changes the metric. */
+/** `run.leadline: 16.2 s time` beside the branch and the errors; a click changes the metric. */
 export class CurrentItem implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem("leadline.current", vscode.StatusBarAlignment.Right);
   private readonly listener: vscode.Disposable;
@@ -157,12 +154,8 @@ export class CurrentItem implements vscode.Disposable {
       if (!profile) return this.item.hide();
       const unit = profile.profile.metrics.describe(profile.metric)?.unit ?? "ns";
       const total = unit === "ns" ? duration(wholeOf(profile)) : inUnit(wholeOf(profile), unit);
-      const marked = `${visible(profile.name)}: ${total} ${metricName(profile.metric)}`;
-      const verdict = visible(profile.verdict);
-      this.item.text = `$(flame) ${verdict ? cut(verdict, MOST_VERDICT) : marked}`;
-      this.item.tooltip = [verdict, marked, "Lines are marked by this; click for another metric"]
-        .filter(Boolean)
-        .join("\n");
+      this.item.text = `$(flame) ${visible(profile.name)}: ${total} ${metricName(profile.metric)}`;
+      this.item.tooltip = "Lines are marked by this; click for another metric";
       this.item.show();
     });
   }

@@ -1,13 +1,8 @@
-// The entry of the web page: a profile, or an answer about changes.
+// The entry of the web page.
 
 import "../views/style.css";
 import { start } from "../views/app";
-import { showChanges } from "../views/changes/alone";
-import { changesIn, hostOf } from "./hosts";
+import { hostOf } from "./hosts";
 
 const root = document.getElementById("app");
-if (root)
-  void Promise.resolve().then(() => {
-    const changes = changesIn(document);
-    return changes ? showChanges(root, changes) : start(root, () => hostOf(document));
-  });
+if (root) void Promise.resolve().then(() => start(root, () => hostOf(document)));

@@ -47,7 +47,10 @@ void Measuring::start(bool paused) {
     const std::lock_guard lock(fold_mutex_);
     places_.open();
   }
-  thread_ = own_thread([this] { run(); });
+  thread_ = std::thread([this] {
+    begin_own_thread();
+    run();
+  });
 }
 
 void Measuring::pause() {

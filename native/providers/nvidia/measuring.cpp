@@ -157,7 +157,8 @@ void Measuring::resume() {
 void Measuring::start_thread() {
   const std::lock_guard lock(wake_mutex_);
   if (ending_ || thread_.joinable()) return;
-  thread_ = own_thread([this] {
+  thread_ = std::thread([this] {
+    begin_own_thread();
     run();
     const std::lock_guard ended(wake_mutex_);
     ended_ = true;

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 import numpy as np
 
+from leadline._dataclass import dataclass, replace
 from leadline.analysis.case import Case
 from leadline.analysis.columns import Mask, Rows
 from leadline.analysis.findings import Finding

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.analysis import Analysis
 from leadline.analysis.columns import Mask
 from leadline.profiles import Tree

@@ -5,10 +5,9 @@ Of copies alone: what collectives move between devices, they move in kernels, wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.analysis.columns import Mask
 from leadline.profiles import Profile
 from leadline.schema import FrameKind, MetricKind

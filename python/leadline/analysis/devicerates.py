@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from leadline._dataclass import dataclass
 from leadline._output import write_text
 from leadline.hardware.gpus import find_gpu
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.analysis.columns import Rows
 from leadline.analysis.devicerates import Rate, cpu_name, peak_rate
 from leadline.analysis.flops import FlopColumns, flop_columns

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from leadline._dataclass import asdict, dataclass, field
 
 
 class Severity(str, enum.Enum):

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass, replace
 from leadline.analysis.columns import Rows, at_rows, nearest
 from leadline.analysis.flopformulas import FORMULAS, Bounds
 from leadline.profiles import Tree

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import cached_property
 
+from leadline._dataclass import replace
 from leadline.analysis.columns import Mask, Rows
 from leadline.analysis.findings import Gain
 from leadline.analysis.loop import Loop

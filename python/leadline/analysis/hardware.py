@@ -7,10 +7,10 @@ time in which counters were read, which is a part of the time that kernels ran.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.analysis.columns import Mask, Rows
 from leadline.profiles import Tree
 from leadline.schema import FrameKind

@@ -8,10 +8,10 @@ entries that are asked for become objects, and they name nodes: words are the re
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.analysis.columns import Mask, Rows, at_rows, factorized
 from leadline.analysis.layers import merged_layers
 from leadline.analysis.scopes import Scopes

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.analysis.columns import Mask, factorized, group_sums
 from leadline.analysis.peaks import peaks_of
 from leadline.analysis.scopes import Scopes

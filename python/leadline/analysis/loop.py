@@ -7,10 +7,9 @@ is the loop. Every time is then taken without its largest measurement, which is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 
+from leadline._dataclass import dataclass, replace
 from leadline.analysis.columns import Mask, Rows, factorized, group_sums, nearest, preorder
 from leadline.analysis.scopes import Scopes
 from leadline.profiles import Profile, Tree

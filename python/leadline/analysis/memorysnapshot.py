@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.analysis.origin import Origin, origin
 from leadline.profiles import Tree
 from leadline.schema import FrameKind

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
+from leadline._dataclass import replace
 from leadline.analysis import Analysis
 from leadline.analysis.columns import Mask, Rows
 from leadline.analysis.functions import METRIC, imports

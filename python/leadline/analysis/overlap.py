@@ -6,10 +6,10 @@ overlapped = |C and N|; exposed communication = |N - C|; exposed copies = |Y - (
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
+
+from leadline._dataclass import dataclass
 
 Intervals = NDArray[np.int64]
 """Rows of (start, end) in nanoseconds, in any order, which may overlap."""

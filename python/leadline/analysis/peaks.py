@@ -5,10 +5,9 @@ Two processes peak at different moments, so their peaks are never added: the CPU
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.analysis.columns import Mask, Rows
 from leadline.profiles import Tree
 from leadline.schema import MetricKind

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.profiles import Profile
 from leadline.profiles.fold.restore import stored_ranks
 from leadline.profiles.fold.state import LAWFUL, MISSING, PARTIAL, Rank

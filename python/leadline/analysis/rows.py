@@ -3,7 +3,7 @@ nothing is ever NaN."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from leadline._dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.analysis.columns import Mask, Rows, at_rows, factorized, group_sums, nearest, subtree_sums
 from leadline.analysis.functions import METRIC
 from leadline.analysis.origin import Origin, is_called_as_function, is_dispatch, origin

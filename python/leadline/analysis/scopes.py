@@ -9,10 +9,9 @@ else the innermost Python frame at all. A thread begins anew: nothing above it c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.analysis.columns import Mask, Rows, above, at_rows, nearest
 from leadline.analysis.origin import Origin, origin
 from leadline.profiles import Tree

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
+from leadline._dataclass import replace
 from leadline.analysis.findings import Finding, Gain
 from leadline.profiles import Profile
 from leadline.profiles.tables import Tables

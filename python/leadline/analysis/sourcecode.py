@@ -10,9 +10,9 @@ import ast
 import os
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from leadline._dataclass import dataclass
 from leadline.sources import readable_source
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)

@@ -10,11 +10,10 @@ too few for quarters: then the fastest counts and a fifth is asked for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.analysis.ranks import RankView, rank_label
 from leadline.profiles import Profile
 from leadline.profiles.fold.state import Rank

@@ -32,11 +32,10 @@ the phase names.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.analysis.columns import Mask, Rows, above, at_rows, factorized, group_sums, nearest
 from leadline.analysis.engine_phases import NO_WORK
 from leadline.analysis.scopes import Scopes, within

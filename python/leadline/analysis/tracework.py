@@ -9,11 +9,11 @@ work that the steps launched, if that is later: a device runs behind the thread 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.analysis.columns import Rows
 from leadline.analysis.overlap import WallSplit, wall_split
 from leadline.steps import Step

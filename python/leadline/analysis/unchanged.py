@@ -11,7 +11,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from leadline._dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ A wait stands at a frame of its own below the path that waited; the frame's deta
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.analysis.columns import Rows, at_rows, group_sums
 from leadline.analysis.scopes import Scopes
 from leadline.analysis.threads import main_threads

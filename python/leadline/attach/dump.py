@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import sys
-from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from leadline._dataclass import asdict, dataclass, replace
 from leadline.attach.interpreter import Frame, Interpreter
 from leadline.attach.native_stack import Names, NativeFrame, NativeStacks, named
 from leadline.attach.offsets import LayoutError, find_offsets

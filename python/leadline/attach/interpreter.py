@@ -10,8 +10,8 @@ import ctypes
 import functools
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from leadline._dataclass import dataclass
 from leadline.attach.offsets import Offsets, frame_layout
 from leadline.attach.target import AttachError, Target
 

@@ -8,10 +8,10 @@ the interpreter keeps an object on its own stack frame, so the native frame that
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from leadline._dataclass import dataclass
 from leadline.attach.interpreter import Frame, Run
 from leadline.attach.target import AttachError, Target
 

@@ -11,7 +11,8 @@ import functools
 import struct
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from leadline._dataclass import dataclass
 
 _RUNTIME_BYTES = 1 << 16
 _INTERPRETER_BYTES = 1 << 14

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 import platform
-from dataclasses import dataclass
 
+from leadline._dataclass import dataclass
 from leadline.attach.target import Target
 
 _FUTEX = 202

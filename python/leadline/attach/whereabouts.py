@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import struct
 import time
-from dataclasses import dataclass
 
+from leadline._dataclass import dataclass
 from leadline.attach.target import AttachError, Target
 
 _NAME = "/memfd:leadline-whereabouts"

@@ -10,8 +10,8 @@ import contextlib
 import socket
 import struct
 import time
-from dataclasses import dataclass, field
 
+from leadline._dataclass import dataclass, field
 from leadline.capture.identity import boot_id
 
 _REQUEST = struct.Struct("<8sQ")
@@ -69,7 +69,9 @@ def exchange(host: str, port: int, pairs: int, seconds: float) -> Messages:
                 if not found.sent and found.unanswered >= _MOST_UNANSWERED:
                     break
     if len(found.sent) < 2:
-        raise UnansweredError("no answer; start `leadline clock-sync --serve HOST:PORT` there, and allow UDP")
+        raise UnansweredError(
+            "nobody answers; start `leadline clock-sync --serve HOST:PORT` there, and let UDP through"
+        )
     return found
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from leadline._dataclass import dataclass, field
 from leadline._package import PackageError, ProcessPart, read_part
 from leadline.analysis.hang import Standing, Verdict, diagnose
 from leadline.analysis.ranks import ranges
@@ -163,7 +163,7 @@ def job_text(job: JobNow) -> str:
 def _headline(job: JobNow) -> str:
     ranks = sum(one.rank >= 0 for one in job.ranks)
     if job.moved is None:
-        return f"{ranks} ranks, none of which runs any more: their last records."
+        return f"{ranks} ranks, none of which runs: what they left behind."
     if job.moved:
         return f"{ranks} ranks; the job goes on: collectives began while it was looked at."
     return f"{ranks} ranks; no collective began in {STILL_S:g} s."

@@ -20,7 +20,7 @@ _OPTIONS = {
             "trace-max-events", "wait",
         }
     ),
-    "why": frozenset({"no-shapes", "seconds", "steps"}),
+    "why": frozenset({"budget", "shapes", "steps"}),
     "attach": frozenset(
         {"counter", "cpu-sample", "native", "no-memory", "quiet", "seconds", "shapes", "trace", "wait"}
     ),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from leadline._dataclass import dataclass
 from leadline.compare.comparison import Change, Diff, Figure
 from leadline.compare.limits import SLOWDOWN
 

@@ -7,11 +7,11 @@ the steps (and below them the calls of a path) differ from each other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.analysis.case import Case
 from leadline.analysis.columns import subtree_sums
 from leadline.compare.align import Aligned

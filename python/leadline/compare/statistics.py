@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.compare.limits import BETWEEN_RUNS, ENOUGH_RUNS, ERRORS, SURE_RATIO
 
 Floats = NDArray[np.float64]

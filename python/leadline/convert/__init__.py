@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
+from leadline._dataclass import dataclass
 from leadline.convert.request import ExportError, Request, What
 from leadline.convert.sinks import MemorySink, Sink
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.convert.request import TooLargeError, UnknownMetricError
 from leadline.profiles import Profile, Tree
 from leadline.profiles.tree import present_name

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.convert.request import NothingThereError, Request
 from leadline.convert.stacks import profile_name
 from leadline.profiles import Profile

@@ -19,11 +19,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from leadline._dataclass import replace
 from leadline._version import __version__
 from leadline.distributed.heap import give_back_at_once
 from leadline.distributed.tasks import Done, Task, do

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
+from leadline._dataclass import dataclass
 from leadline.profiles.errors import ProfileFileError
 from leadline.profiles.remote import is_address, list_address
 

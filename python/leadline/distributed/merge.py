@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 
+from leadline._dataclass import dataclass, replace
 from leadline.distributed.engines import Engine, here
 from leadline.distributed.heap import give_back_at_once
 from leadline.distributed.listing import list_files

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from leadline._dataclass import dataclass, field, replace
 from leadline.profiles.errors import ProfileFileError
 from leadline.profiles.fold.restore import is_folded
 from leadline.profiles.fold.state import LAWFUL, MISSING, Rank

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from leadline._dataclass import dataclass
 from leadline.distributed.listing import list_files
 from leadline.distributed.merge import merge_files
 from leadline.distributed.plan import Head, ProcessHead, read_head

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+from leadline._dataclass import dataclass, replace
 from leadline.distributed.plan import Plan, ProcessHead, Unit, label_of, role_of
 from leadline.profiles.errors import ProfileFileError
 from leadline.profiles.fold.join import join

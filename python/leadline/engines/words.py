@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from leadline._dataclass import dataclass
 from leadline._histogram import Histogram
 from leadline.engines.model import KINDS, Engine
 from leadline.engines.waited import WAITS, waited_for

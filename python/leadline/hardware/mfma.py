@@ -6,9 +6,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
+
+from leadline._dataclass import dataclass
 
 _SIMDS = 4
 """Of a compute unit, each with a matrix unit."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from leadline._dataclass import dataclass
 from leadline.hardware.gpus import Gpu
 from leadline.hardware.precision import PRECISION_BYTES
 

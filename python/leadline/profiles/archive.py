@@ -16,10 +16,10 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
+from leadline._dataclass import dataclass
 from leadline.profiles.errors import ProfileFileError
 from leadline.profiles.remote import is_address, open_address
 

@@ -6,13 +6,13 @@ is counted once and children are grouped only when asked for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.profiles.measures import Stat
 from leadline.schema import FrameKind, MetricKind
 

@@ -32,8 +32,8 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
+from leadline._dataclass import dataclass, field
 from leadline.profiles.builder import ProfileBuilder
 from leadline.profiles.profile import Profile
 from leadline.schema import FrameKind, MetricKind

@@ -12,12 +12,12 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
+from leadline._dataclass import dataclass, replace
 from leadline.profiles.codetables import CodeLine, CodeTables
 from leadline.profiles.demangle import demangler
 from leadline.profiles.inlined import with_frames_above

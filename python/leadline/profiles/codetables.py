@@ -6,10 +6,10 @@ A profile that travels has its code with it: what no disassembler was there for 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.profiles.tables import Array, StringBuilder, Tables
 from leadline.schema import TABLES
 

@@ -9,10 +9,10 @@ name that the section `.gnu_debuglink` gives, beside the file or below `/usr/lib
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from leadline._dataclass import dataclass
 from leadline.profiles.debuginfod import DebugServers
 from leadline.profiles.elf import ElfError, ElfFile
 

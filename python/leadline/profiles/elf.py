@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import mmap
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
+from leadline._dataclass import dataclass
 
 Addresses = NDArray[np.uint64]
 

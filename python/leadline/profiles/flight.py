@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import struct
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
+from leadline._dataclass import dataclass
 from leadline.profiles.errors import ProfileFileError
 
 _MAGIC = b"LDLFLT02"

@@ -10,10 +10,10 @@ them, and append an entry.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from leadline import schema
+from leadline._dataclass import dataclass
 from leadline.profiles.tables import Columns
 
 

@@ -9,12 +9,12 @@ run's extremes, so that merged files have exact ones again. Bytes alive at a pea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.profiles import step_rows
 from leadline.profiles.canonical import Ids
 from leadline.profiles.tables import Array, Tables

@@ -7,10 +7,10 @@ changed are read again.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leadline import _package
+from leadline._dataclass import dataclass, replace
 from leadline.profiles.errors import ProfileFileError
 from leadline.profiles.interval import between
 from leadline.profiles.merge import merge_tables

@@ -6,11 +6,11 @@ Exclusive values are gathered from the `metrics` table; `rollup.py` makes inclus
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.profiles.tables import Array, Columns
 from leadline.schema import MetricKind
 

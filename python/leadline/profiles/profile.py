@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leadline._dataclass import dataclass, field
 from leadline.profiles import records
 from leadline.profiles.tables import Columns, Tables
 from leadline.profiles.tree import Tree

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from leadline._dataclass import dataclass
 from leadline.profiles.tables import Tables
 from leadline.profiles.tree import Node, Tree, json_object
 from leadline.schema import LossKind

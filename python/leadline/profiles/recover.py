@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from leadline import _package
+from leadline._dataclass import dataclass, replace
 from leadline._output import PROFILE, OutputError, check_kind
 from leadline.profiles.align import on_one_clock
 from leadline.profiles.builder import ProfileBuilder

@@ -7,11 +7,11 @@ Adding in any order and grouping gives the same rows. Times are nanoseconds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 
+from leadline._dataclass import dataclass, field
 from leadline._histogram import bin_of
 from leadline.profiles.tables import Array, Tables, columns_from_rows
 from leadline.schema import TABLES

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.profiles.debuginfod import DebugServers
 from leadline.profiles.demangle import demangler
 from leadline.profiles.dwarf import DebugLines, SourceLine, debug_file, debug_lines

@@ -7,7 +7,6 @@ read-only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline import schema
+from leadline._dataclass import dataclass
 
 Array: TypeAlias = NDArray[Any]
 Columns: TypeAlias = Mapping[str, Array]

@@ -7,13 +7,13 @@ the node itself included.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.analysis import Analysis
 from leadline.analysis.columns import at_rows, factorized, nearest, preorder, subtree_sums
 from leadline.analysis.loop import find_loop

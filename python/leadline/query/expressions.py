@@ -7,12 +7,12 @@ A metric by itself is its inclusive sum where it is additive, its sum (`call_tim
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.profiles import Measures
 from leadline.query import paths, syntax
 from leadline.query.columns import (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.profiles import Measures
 from leadline.query.columns import (
     NUMBER_FIELDS,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
+from leadline._dataclass import dataclass
 from leadline.schema import FrameKind
 
 TEXT_FIELDS = ("kind", "name", "file", "function", "module", "class", "phase", "thread", "process")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import replace
 from leadline.analysis import Analysis, breakdown
 from leadline.analysis.analyze import quiet
 from leadline.analysis.case import Case

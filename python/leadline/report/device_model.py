@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from leadline._dataclass import dataclass
 from leadline.analysis.device_copies import LinkRow
 from leadline.analysis.hardware import Hardware
 from leadline.analysis.rows import KernelRow

@@ -11,12 +11,12 @@ import io
 import json
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.analysis.columns import nearest, subtree_shares
 from leadline.profiles import Profile, Tree
 from leadline.profiles.tables import Array, StringBuilder, Tables, empty_columns

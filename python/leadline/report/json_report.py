@@ -6,9 +6,9 @@ Keys are only ever added; FORMAT_VERSION grows when one changes its meaning. Tim
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Any
 
+from leadline._dataclass import asdict
 from leadline.analysis.findings import as_object
 from leadline.engines.as_json import serving_object
 from leadline.report.model import CompiledProgram, CounterLine, Distribution, HotPath, Report, TimeSplit, WaitingLine

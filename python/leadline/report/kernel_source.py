@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.analysis.case import sources_of
 from leadline.analysis.columns import nearest
 from leadline.analysis.sourcecode import Sources

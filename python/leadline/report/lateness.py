@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from leadline._dataclass import dataclass
 from leadline.analysis.ranks import RankView, rank_label
 from leadline.analysis.stragglers import Straggler, imbalance
 from leadline.profiles import Profile
@@ -50,10 +50,10 @@ def lateness(stretches: Iterable[tuple[int, int, Profile]]) -> tuple[list[Late],
 def lateness_text(late: list[Late], looked: int) -> str:
     """A line for each; ends without a newline."""
     if not late:
-        return f"No rank was late in any of {looked} intervals that have files."
+        return f"Nobody was late in any of {looked} stretches, as far as files of them tell."
     lines = [
         f"{_clock(one.start_ns)} to {_clock(one.end_ns)} UTC  {one.who}: {one.cause}, {duration(int(one.excess_ns))} "
-        f"a step more than its peers ({one.stretches} of {looked} intervals)"
+        f"a step more than its peers ({one.stretches} of {looked} stretches)"
         for one in late
     ]
     return "\n".join(visible(line) for line in lines)

@@ -3,10 +3,9 @@ and queue."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.engines import engines_of
 from leadline.engines.words import now_line
 from leadline.profiles import Profile
@@ -103,7 +102,7 @@ def live_text(facts: LiveFacts, width: int = 120, rows: int = 20) -> str:
     for row in facts.rows[:rows]:
         lines.append(f"{duration(row.time_ns):>10}{number(row.calls):>10}  {row.where}  {row.what}")
     if not facts.rows:
-        lines.append("no measured call ended since the last screen")
+        lines.append("nothing that is measured ended since the last look")
     return "\n".join(visible(line)[:width] for line in lines)
 
 

@@ -6,8 +6,7 @@ tuple or None.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from leadline._dataclass import dataclass, field
 from leadline.analysis.findings import Findings
 from leadline.analysis.rows import Distribution, KernelRow, ModuleRow, OperatorRow, PhaseRow
 from leadline.engines import Engine

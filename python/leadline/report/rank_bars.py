@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 
+from leadline._dataclass import dataclass, replace
 from leadline.analysis import Analysis
 from leadline.analysis.ranks import RankView, is_folded_profile
 from leadline.analysis.stragglers import imbalance, late_of

@@ -13,10 +13,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from leadline._dataclass import dataclass, field
 from leadline.profiles import Profile, Tables
 from leadline.profiles.tables import Array, StringBuilder, empty_columns
 from leadline.profiles.tree import json_object

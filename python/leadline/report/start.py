@@ -7,10 +7,10 @@ are nanoseconds of one step (of the run, where nothing repeats: `of` says which)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
+from leadline._dataclass import replace
 from leadline.analysis.case import Case
 from leadline.analysis.columns import Mask, Rows, at_rows, factorized
 from leadline.analysis.findings import Finding, Findings
@@ -343,7 +343,7 @@ def _helped(fix: Fix, finding: Finding | None, account: Account | None, file: st
     remedy, evidence = (finding.remedy, finding.evidence) if finding is not None else ("", ())
     if fix.rule == CORES and account is not None:
         command, remedy = "uptime", CORES_REMEDY
-        evidence = (f"{percent(fix.gain_ns / max(account.wall_ns, 1))} of the {account.of} spent waiting for a core",)
+        evidence = (f"{percent(fix.gain_ns / max(account.wall_ns, 1))} of the {account.of} in line for a core",)
     return Help(
         fix.do,
         place,

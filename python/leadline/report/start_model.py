@@ -3,9 +3,9 @@ shares are of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from leadline._dataclass import dataclass
 from leadline.report.rank_bars import RankBar
 
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from leadline._dataclass import dataclass
 from leadline.profiles import Profile
 from leadline.steps import RankSteps, Steps
 from leadline.steps.model import COUNTED

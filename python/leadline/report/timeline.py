@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
+from leadline._dataclass import replace
 from leadline.profiles import Profile
 from leadline.report.csv_text import csv_text
 from leadline.report.source import visible
@@ -104,7 +104,7 @@ def as_text(profile: Profile, found: Sequence[Timeline]) -> str:
         lines.append("")
     letters = ", ".join(f"{letter} {name}" for name, letter in _LETTERS.items())
     letters += f", {_OPERATORS} operators of a thread without phases"
-    lines.append(f"lanes: {letters}, _ between phases; below: # running, ~ runnable, . blocked, ? unseen")
+    lines.append(f"lanes: {letters}, _ between phases; below: # running, ~ could have run, . blocked, ? unseen")
     return "\n".join(visible(one) for one in lines) + "\n"
 
 

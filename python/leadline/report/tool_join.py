@@ -7,9 +7,9 @@ measured in two runs and meet here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from leadline._dataclass import dataclass
 from leadline.profiles import Profile
 from leadline.profiles.tree import Node
 from leadline.schema import MetricKind

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from rich.console import Console
 from rich.text import Text
 
+from leadline._dataclass import dataclass
 from leadline.profiles import Profile
 from leadline.report.source import visible
 from leadline.report.text_tables import more, table, title
@@ -76,7 +76,9 @@ def _render(console: Console, result: ToolResult, top: int) -> None:
     note = ", ".join(part for part in (result.process, _seen(found)) if part)
     title(console, f"Tool {visible(result.name)}", note)
     if found.get("problem"):
-        console.print(Text(f"  The tool was stopped: {visible(str(found['problem']))}. Its results until then follow."))
+        console.print(
+            Text(f"  It was ended: {visible(str(found['problem']))}. What follows is what it had found until then.")
+        )
     for what, count in (found.get("lost") or {}).items():
         console.print(Text(f"  Not seen: {number(count)} {visible(str(what))}; sums are lower bounds."))
     if found.get("first"):
@@ -86,7 +88,7 @@ def _render(console: Console, result: ToolResult, top: int) -> None:
         console.print(Text(f"  It saw no events: {visible(str(found['nothing']))}."))
         outputs = [one for one in outputs if one.get("kind") == "text"]
     elif not outputs and not found.get("problem") and not found.get("first"):
-        console.print(Text("  It has no result."))
+        console.print(Text("  It found nothing to say."))
     for output in outputs:
         _OUTPUTS.get(output.get("kind"), _unknown)(console, output, top)
 

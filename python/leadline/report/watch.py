@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from leadline._dataclass import dataclass
 from leadline.analysis.ranks import RankView, rank_label
 from leadline.profiles import Profile
 from leadline.profiles.fold.state import PARTIAL, Rank

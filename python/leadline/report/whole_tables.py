@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from typing import Any
 
+from leadline._dataclass import asdict, dataclass
 from leadline.analysis import Analysis, breakdown
 from leadline.analysis.columns import Mask
 from leadline.analysis.lines import LineRow, ProcessRow, lines, processes

@@ -12,9 +12,10 @@ import hashlib
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from leadline._dataclass import dataclass
 
 ROOT_VARIABLE: Final = "LEADLINE_SOURCE_ROOT"
 _PYTHON = (".py", ".pyi", ".pyx", ".pxd")

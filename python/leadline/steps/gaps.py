@@ -3,11 +3,10 @@ not recorded. No prediction follows from their length."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import replace
 from leadline.schema import EventKind as Kind
 from leadline.steps.model import Found, Step
 from leadline.steps.names import phase_of

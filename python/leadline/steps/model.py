@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
+from leadline._dataclass import dataclass, field
 from leadline.steps.recorded import Recorded
 
 PROFILER, STEP_CALLS, OPTIMIZER, BATCHES = "profiler", "leadline.step", "optimizer", "batches"

@@ -7,12 +7,12 @@ only a sequence of operators that as a whole repeats steadily, which `doubt` spe
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import replace
 from leadline.schema import EventKind as Kind
 from leadline.steps.completion import LONG_AGO, behind_ns, done_ns
 from leadline.steps.gaps import without_holes

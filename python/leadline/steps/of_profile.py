@@ -7,11 +7,11 @@ else the calling context tree: phases and outermost calls that repeat, with the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import replace
 from leadline.profiles import Profile
 from leadline.profiles.lineage import event_clocks
 from leadline.schema import EventKind

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass, replace
 from leadline.profiles import Profile, Tree
 from leadline.profiles.rollup import nearest
 from leadline.profiles.step_rows import rows_of
@@ -73,7 +73,8 @@ def recorded_steps(profile: Profile) -> dict[int, Recorded]:
 def counted(profile: Profile) -> Iterator[Counted]:
     """The steps of each process in which something repeats."""
     tree = profile.tree
-    seen = _Tree(tree, "import" in (profile.meta.get("available") or {}), recorded_steps(profile))
+    available = profile.meta.get("available")
+    seen = _Tree(tree, isinstance(available, dict) and "import" in available, recorded_steps(profile))
     for process in profile.processes:
         one = seen.of_process(process.row, process.node.row)
         if one is not None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline._histogram import middle_of
 from leadline.profiles.step_rows import StepRows, Sums, added
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import replace
 from leadline.profiles.step_rows import StepRows, of_steps, one_step
 from leadline.schema import EventKind as Kind
 from leadline.steps.model import WHOLE_TRACE, Found

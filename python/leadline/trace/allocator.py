@@ -9,11 +9,12 @@ stay, so that peaks and ends are exact.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from leadline._dataclass import dataclass
 
 Numbers = NDArray[np.int64]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.profiles.lineage import clock_of, moved_ns, record_of_rows
 from leadline.profiles.profile import Profile
 from leadline.profiles.tables import Tables
@@ -95,8 +95,8 @@ def refuse_unrelated(profiles: Sequence[Profile]) -> None:
     if undated and (dated or len(undated) > 1):
         name = next(iter(undated.values()))
         raise TraceError(
-            f"{name} has no date for its clock, so it cannot be aligned with another machine's recording; record it "
-            "with a tracer that writes its clock's offset, or import it alone"
+            f"{name} does not say what its clock showed at a known date, so that it cannot be laid over what another "
+            "machine recorded; record it with a tracer that writes its clock's offset, or import it alone"
         )
 
 
@@ -125,7 +125,7 @@ def _moved(profile: Profile, reference: str, clock: int, relations: Mapping[str,
         )
     own = {moved_ns(record) for record in record_of_rows(profile)}
     if own - {0}:
-        raise TraceError("a profile has been aligned with other machines already; give the original file")
+        raise TraceError("a profile has been laid over those of other machines already; give it as it was recorded")
     events = dict(profile.events)
     kernel = dict(profile.table("kernel_events"))
     ends = relation.ours_ns(events["start_ns"] + np.maximum(events["duration_ns"], 0))

@@ -11,12 +11,12 @@ jumped, or the pairs are not what they seem.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.trace.tables import TraceError
 
 Numbers = NDArray[np.int64]

@@ -4,12 +4,12 @@ allocators say of themselves."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.profiles.lineage import moved_ns, record_of_rows
 from leadline.profiles.profile import Profile
 from leadline.schema import EventKind

@@ -12,10 +12,10 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from leadline._dataclass import dataclass, field
 from leadline.trace.tables import TraceError
 
 PROGRAM = "babeltrace2"
@@ -71,7 +71,7 @@ class _Gaps:
             return ""
         return (
             f"nothing was recorded for {self.longest_ns / _NS:,.0f} s, beside {rest_ns / _NS:.3f} s with events: the "
-            "clock jumped, or recording paused"
+            "clock jumped, or what was recorded rested"
         )
 
 
@@ -131,7 +131,7 @@ class CtfTrace:
 
     def sentences(self) -> list[str]:
         """What else is wrong with it, when all events have been read."""
-        lost = f"the tracer lost {self.lost_packets:,} packets of events, without a count"
+        lost = f"the tracer lost {self.lost_packets:,} packets of events, which nobody counted"
         return [one for one in (self.trouble, lost if self.lost_packets else "", self.jump) if one]
 
     def _event(self, cycles: int, name: str, rest: str) -> CtfEvent:

@@ -7,10 +7,10 @@ region that is called after the events' own name, or what a field `name` says.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
 
+from leadline._dataclass import dataclass, field, replace
 from leadline.trace.ctf import CtfEvent, CtfTrace, Value
 from leadline.trace.sqlite_events import EventRows
 from leadline.trace.tables import Kind, Thread, Trace, TraceError

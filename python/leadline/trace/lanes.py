@@ -7,11 +7,12 @@ ends with nothing between. Spans that overlap without nesting go to further lane
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+from leadline._dataclass import dataclass
 
 Rows = NDArray[np.int64]
 _MOST_LANES = 16

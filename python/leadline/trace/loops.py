@@ -3,10 +3,9 @@ step of either."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
+from leadline._dataclass import replace
 from leadline.steps.names import is_optimizer_step
 from leadline.steps.of_events import main_thread
 from leadline.trace.tables import Kind, Trace
@@ -34,7 +33,7 @@ def one_loop(trace: Trace) -> Trace:
     used = set(np.unique(events["name"][kept]).tolist())
     note = (
         f"{len(loops)} processes of this trace run a training loop: they are two programs, or ranks in one file. Only "
-        f"process {followed} is analysed and the others are left out; give each its own trace"
+        f"process {followed} is followed and what the others did is left out; give each a trace of its own"
     )
     return replace(
         trace,

@@ -8,11 +8,11 @@ printed, the algorithm takes the last launch before a kernel begins, which is wr
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import replace
 from leadline.trace.tables import DEVICE_KINDS, Kind, Trace
 
 _LAUNCHES = re.compile(r"launch|memcpy|memset|enqueue", re.IGNORECASE)

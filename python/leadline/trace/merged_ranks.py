@@ -7,10 +7,10 @@ stay with the first program.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import numpy as np
 
+from leadline._dataclass import replace
 from leadline.steps.names import is_optimizer_step
 from leadline.trace.tables import CALL_KINDS, DEVICE_KINDS, Kind, Trace
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
+from leadline._dataclass import dataclass
 from leadline.trace.event_types import call_kind
 from leadline.trace.kernel.columns import Columns
 from leadline.trace.nsys_threads import Sample, samples, scheduling

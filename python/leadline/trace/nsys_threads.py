@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.schema import KernelEventKind as Kind
 from leadline.trace.kernel.columns import Columns, columns, in_order
 from leadline.trace.sqlite_events import Database
@@ -80,7 +80,7 @@ def _switches(database: Database, names: Mapping[int, str]) -> tuple[dict[Kind, 
             left[cpu] = (time, thread, 0 if state in unwilling else 1)
     for cpu in list(left):
         settle(cpu)
-    untold = "preemption is not recorded: all waits count as blocked"
+    untold = "whether a thread left its CPU against its will is not told: all waits are blocked"
     return found, "" if told and unwilling else untold
 
 

@@ -9,11 +9,11 @@ packet of one shape is a row of a matrix. Times are nanoseconds from a beginning
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass, field
 from leadline.trace.interleave import Matrix, Rows, interleaved, rows_of, signed_varints, varints
 from leadline.trace.lanes import Lane
 from leadline.trace.protobuf import bytes_field, integer_field, present_field, text_field

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import pickle
 from typing import Any, BinaryIO
 
@@ -21,10 +20,4 @@ class _Plain(pickle.Unpickler):
 
 def load_plain(stream: BinaryIO) -> Any:
     """Raises NotPlainError, and what `DAMAGE` names."""
-    collected = gc.isenabled()
-    gc.disable()  # nothing that is made here refers to itself, and looking for that takes as long as reading
-    try:
-        return _Plain(stream).load()
-    finally:
-        if collected:
-            gc.enable()
+    return _Plain(stream).load()

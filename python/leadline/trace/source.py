@@ -8,10 +8,10 @@ import os
 import tarfile
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from leadline._dataclass import dataclass
 from leadline.trace.tables import TraceError
 
 _TRACE_SUFFIXES = (".json", ".json.gz")

@@ -8,12 +8,12 @@ changes; two calls of one module from one line with no other module between cann
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.trace.tables import Kind
 
 _WORK = (Kind.OPERATOR, Kind.API, Kind.SYNCHRONIZE)

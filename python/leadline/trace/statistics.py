@@ -7,11 +7,11 @@ sample: divided by n - 1, and 0 for one occurrence.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.profiles.lineage import record_of_rows
 from leadline.profiles.profile import Profile
 from leadline.schema import EventKind, FrameKind

@@ -7,13 +7,13 @@ of others can fill them; times are nanoseconds on one clock per trace, counted f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass, field
 from leadline.schema import EventKind
 
 

@@ -6,11 +6,11 @@ Waiting is told apart from transfer: until the sender begins to send, the receiv
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.profiles.lineage import moved_ns, record_of_rows
 from leadline.profiles.profile import Profile
 from leadline.trace.xspace_tensors import HAS

@@ -7,11 +7,10 @@ two running sums. What lies outside the recorded time is *unseen* and never coun
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.trace.states import State, States
 
 Numbers = NDArray[np.int64]

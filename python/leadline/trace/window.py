@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
+from leadline._dataclass import replace
 from leadline.steps import Found, Step
 from leadline.steps.completion import done_ns
 from leadline.steps.gaps import without_holes

@@ -6,11 +6,12 @@ A column that no event has is not there, and what stands in place of one takes n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from leadline._dataclass import dataclass
 
 Rows = NDArray[np.int64]
 

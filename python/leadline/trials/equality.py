@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.trials.model import DIFFERENT, EQUAL, UNKNOWN, WITHIN_SPREAD, Equality
 from leadline.trials.run import Run
 from leadline.units import percent

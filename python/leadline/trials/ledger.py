@@ -11,10 +11,10 @@ import platform
 import statistics
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from leadline._dataclass import asdict, dataclass
 from leadline._version import __version__
 from leadline.profiles.tried import NAME, read
 from leadline.trials.model import FASTER, NO_DIFFERENCE, SLOWER, Trial

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from leadline._dataclass import asdict, dataclass, field
 
 FORMAT = {"name": "leadline-trial", "version": 1}
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 
+from leadline._dataclass import dataclass, field, replace
 from leadline.remedies.plan import Plan
 from leadline.trials.equality import ROUNDING, Spread, bit_equal
 from leadline.trials.judge import LEAST_ROUNDS, NARROW, change, computed_by, outcome

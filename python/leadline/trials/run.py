@@ -13,10 +13,10 @@ import subprocess
 import time
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from leadline._dataclass import dataclass, field, replace
 from leadline.remedies.plan import VARIABLE, Plan
 from leadline.remedies.trial import GRACE_S
 from leadline.trials.scratch import Place, Scratch

@@ -13,9 +13,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from leadline._dataclass import dataclass
 from leadline.trials.model import TrialError
 from leadline.units import size
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+from leadline._dataclass import dataclass, field
 from leadline.remedies.base import NotApplied, Remedy
 
 BASELINE = "baseline"

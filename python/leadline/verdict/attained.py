@@ -6,10 +6,9 @@ why` measures them once, in a few seconds). Without rates, or without shapes (`-
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.analysis.case import Case
 from leadline.analysis.columns import group_sums
 from leadline.analysis.devicerates import measured_rates, with_threads
@@ -44,9 +43,9 @@ class Attained:
     @property
     def words(self) -> str:
         """One fact."""
-        left = f", {duration(self.ns - self.best_ns)} a step could be gained" if self.share < 0.95 else ""
+        left = f", {duration(self.ns - self.best_ns)} a step are left" if self.share < 0.95 else ""
         where = f", most at {self.at}" if left and self.at else ""
-        return f"matrix products reach {percent(self.share)} of this machine's peak{left}{where}"
+        return f"products reach {percent(self.share)} of what this machine can do{left}{where}"
 
 
 def attained(case: Case) -> Attained | None:

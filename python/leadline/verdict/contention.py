@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.profiles import Profile, Thread
 from leadline.schema import FrameKind
 from leadline.steps.model import RankSteps

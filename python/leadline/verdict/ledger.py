@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass, field
 from leadline.analysis.case import Case
 from leadline.analysis.columns import Mask, Rows
 from leadline.analysis.functions import METRIC
@@ -38,7 +38,7 @@ LABELS = {
     "io": "waiting for files or pipes",
     "network": "waiting for the network",
     "child": "waiting for a child process",
-    "process": "waiting for the output of another process",
+    "process": "waiting for what another process makes",
     "kernel": "waiting inside a system call",
     "sleep": "sleeping",
     "brief": "off a core, in waits too short to be seen",

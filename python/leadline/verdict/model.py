@@ -7,8 +7,9 @@ parts of a lane add up to it exactly; what nothing explains is a part of its own
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from leadline._dataclass import asdict, dataclass
 
 FORMAT = {"name": "leadline-verdict", "version": 1}
 
@@ -20,7 +21,7 @@ CLASSES: Mapping[str, str] = {
     "imports": "imports modules",
     "dispatch": "dispatch-bound: many small operators",
     "framework": "bound by the framework's own Python",
-    "operator": "bound by an operator that computes nothing (allocation, or set-up at the first use of a device)",
+    "operator": "bound by an operator that computes nothing (allocation, or what the first use of a device sets up)",
     "optimizer": "bound by the optimizer",
     "data": "waits for data",
     "ranks": "waits for other ranks",
@@ -32,7 +33,7 @@ CLASSES: Mapping[str, str] = {
     "compile": "compiles",
     "saving": "saves",
     "collection": "collects garbage",
-    "rare": "bound by work of some steps only",
+    "rare": "bound by what only some steps do",
     "cannot_tell": "cannot tell",
 }
 """Every class of verdict, with the words that its sentence begins with."""

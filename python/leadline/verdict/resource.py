@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from leadline._dataclass import dataclass
 from leadline.verdict.model import Account, Part
 
 _LARGE = 0.25

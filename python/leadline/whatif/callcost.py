@@ -7,11 +7,11 @@ An operator pays for itself and for each that it calls.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import BoolArray, IntArray, TaskKind
 from leadline.whatif.selftime import PYTHON, SelfTimes

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from enum import Enum
+
+from leadline._dataclass import dataclass
 
 _POINT = re.compile(r"(^|[^a-z])(isend|irecv|send|recv)([^a-z]|$)")
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from leadline._dataclass import dataclass
 from leadline.whatif.collectives import Collective
 from leadline.whatif.edits import operation_of
 from leadline.whatif.graph import Graph

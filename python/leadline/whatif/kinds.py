@@ -6,12 +6,13 @@ Times are nanoseconds (`_ns`), sizes bytes. Everything here is a plain value; th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from leadline._dataclass import dataclass
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.hardware.precision import ELEMENT_BYTES
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import IntArray, Phase, Selection, TaskKind

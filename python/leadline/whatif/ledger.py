@@ -7,10 +7,10 @@ residual is trusted as far as it is as long as its equals: what is beyond the me
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.whatif.draws import Draw
 from leadline.whatif.edits import transfer_ns
 from leadline.whatif.graph import Graph

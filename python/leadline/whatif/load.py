@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from leadline._dataclass import replace
 from leadline.opening import is_ours, open_any
 from leadline.profiles import Profile
 from leadline.steps import Found, Step

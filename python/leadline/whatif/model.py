@@ -5,10 +5,9 @@ All of it comes from operator shapes and layer names in the trace; functions ret
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.units import size
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import BoolArray, EdgeType, Phase, Selection, TaskKind

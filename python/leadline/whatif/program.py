@@ -5,12 +5,12 @@ Both simulators (native/offline/simulate.cpp and reference.py) take exactly this
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import Discipline, EdgeType, GraphError, IntArray
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+
+from leadline._dataclass import dataclass, field
 
 DRAWS = 801
 _LOW, _HIGH = 0.05, 0.95

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.whatif.kinds import Discipline, EdgeType, IntArray
 from leadline.whatif.program import Int32, Int64, Program
 

@@ -7,11 +7,11 @@ of its class in the place of each: what then is missing or too much is what the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import BoolArray, EdgeType, IntArray, LaneKind, TaskKind
 from leadline.whatif.selftime import PYTHON
@@ -25,7 +25,7 @@ class Residual(Enum):
     LATENCY = "launch to start"
     DISPATCH = "between two kernels"
     WAKE_UP = "waking another thread"
-    GUESSED = "after a guessed wait"
+    GUESSED = "behind a guessed wait"
     HIDDEN = "unrecorded work"
     CROWDED = "no room on the device"
     PIN = "start without a cause"

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from leadline._dataclass import replace
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import GraphError, Phase, TaskKind
 from leadline.whatif.scenarios.loader import loads_of, mean_step_ns, uses_workers, worker_count

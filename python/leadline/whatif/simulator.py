@@ -6,12 +6,12 @@ runs custom schedules.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.whatif import reference
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import GraphError, IntArray, TaskKind

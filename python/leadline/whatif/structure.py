@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.whatif.draws import Draw, technique
 from leadline.whatif.edits import transfer_ns
 from leadline.whatif.graph import Graph

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from leadline._dataclass import dataclass, field
 from leadline.trace.tables import Link
 
 PYTHON = "(python)"

@@ -7,8 +7,9 @@ xla/python/profiler/internal/python_hooks.cc (`$file:line function`).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import IntEnum
+
+from leadline._dataclass import dataclass
 
 
 class Event(IntEnum):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from leadline._dataclass import dataclass
 from leadline.xla import scopes
 
 if TYPE_CHECKING:

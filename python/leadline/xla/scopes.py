@@ -8,7 +8,8 @@ Flax, Haiku and Equinox open for their modules), and the primitive at the end. P
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from leadline._dataclass import dataclass
 
 _CALLS = frozenset(
     ["jit", "pjit", "xla_call", "pmap", "core_call", "closed_call", "custom_jvp_call", "custom_vjp_call"]

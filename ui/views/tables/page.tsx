@@ -1,6 +1,6 @@
 // The tables: operators, kernels, modules, lines, memory, collectives, ranks.
 
-import { useContext, useMemo, useRef } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import { bare, cut } from "../../model/names";
 import type { KernelRow, LineRow, ModuleRow, OperatorRow, ProcessRow, Tables } from "../../model/report";
 import { duration, number, visible } from "../../model/units";
@@ -10,7 +10,6 @@ import { Bar, Toggle } from "../widgets";
 import { bytes, shared, time } from "./columns";
 import { MemoryTable } from "./memory";
 import { GroupedTable } from "./pivot";
-import { TablePlace, type TableState } from "./place";
 import { SortTable, type Column } from "./table";
 import { ToolTables } from "./tools";
 
@@ -30,14 +29,11 @@ export type TableName = (typeof TABLE_NAMES)[number];
 interface Props {
   opened: Opened;
   table: TableName;
-  /** How the table is looked at. */
-  state: TableState;
-  say(change: Partial<TableState>): void;
   choose(name: TableName): void;
   shown: boolean;
 }
 
-export function TablesPage({ opened, table, state, say, choose, shown }: Props) {
+export function TablesPage({ opened, table, choose, shown }: Props) {
   const seen = useRef(false);
   const empty = useMemo(() => emptyTables(opened.profile), [opened.profile]);
   if (shown) seen.current = true;
@@ -60,9 +56,7 @@ export function TablesPage({ opened, table, state, say, choose, shown }: Props) 
         ))}
       </nav>
       <div class="table-page" id={`page-${table}`}>
-        <TablePlace.Provider value={table === "tools" ? null : { state, say }}>
-          <Shown opened={opened} key={table} />
-        </TablePlace.Provider>
+        <Shown opened={opened} key={table} />
       </div>
     </>
   );
@@ -201,8 +195,7 @@ function Collectives({ opened }: { opened: Opened }) {
 }
 
 function Modules({ opened }: { opened: Opened }) {
-  const place = useContext(TablePlace);
-  const fold = !place?.state.by.includes("layer");
+  const [fold, setFold] = useState(true);
   const { layers: all, modules: folded } = opened.report.tables;
   const rows = fold ? folded : all;
   const most = Math.max(...all.map((one) => one.time_ns), 1);
@@ -257,7 +250,7 @@ function Modules({ opened }: { opened: Opened }) {
             label="Fold layers"
             title="Show numbered layers (h.0, h.1, ...) as one"
             on={fold}
-            flip={() => place?.say({ by: fold ? ["layer"] : [] })}
+            flip={() => setFold(!fold)}
           />
         ) : null
       }

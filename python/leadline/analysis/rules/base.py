@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
+from leadline._dataclass import dataclass
 from leadline.analysis.case import CannotTell, Case
 from leadline.analysis.findings import Finding, Gain, Line, Severity
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.words import listed
 from leadline.analysis.threads import running_share
@@ -85,7 +85,8 @@ class Grows(Rule):
         else:
             title = f"{what} takes {times(factor)} times as long late in the run as early, call by call"
             remedy = (
-                "Its input grows with the steps: keep the result for the part that has not changed and add what is new."
+                "What it goes through grows with the steps: keep what was computed for the part that has not changed "
+                "and add what is new."
             )
         return Finding(
             self.name,

@@ -4,11 +4,11 @@ the device unused in them. No rule of its own."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.analysis.case import CannotTell, Case, Group
 from leadline.analysis.columns import Mask, Rows
 from leadline.schema import FrameKind

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.analysis.case import CannotTell, Case, Group
 from leadline.analysis.columns import Mask, Rows, nearest, subtree_sums
 from leadline.profiles.tree import json_object

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
 
+from leadline._dataclass import dataclass
 from leadline.profiles.tables import Tables
 
 _WRITERS = re.compile(

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import ast
 import builtins
-from dataclasses import dataclass
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.analysis.columns import Rows, above, group_sums
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Severity

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
+from leadline._dataclass import replace
 from leadline.analysis.findings import Finding
 from leadline.profiles.makers import in_amds_words, is_amd
 from leadline.profiles.records import Device

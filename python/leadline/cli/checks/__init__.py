@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
 from typing import Protocol, cast
+
+from leadline._dataclass import dataclass
 
 OK = "ok"
 LIMITED = "limited"

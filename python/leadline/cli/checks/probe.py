@@ -11,9 +11,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from leadline._dataclass import dataclass
 
 _TIMEOUT_S = 300
 """Importing torch from a cold network file system takes minutes."""

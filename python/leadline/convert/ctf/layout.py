@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from leadline._dataclass import dataclass, field
 
 MAGIC = 0xC1FC1FC1
 

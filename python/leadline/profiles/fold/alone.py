@@ -6,11 +6,11 @@ not know who they will be. Nothing of it counts in the job's own sums, and joini
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import replace
 from leadline.profiles.fold.join import one_table_of_frames, unified
 from leadline.profiles.fold.restore import stored_ranks
 from leadline.profiles.fold.state import Column, Fold, Ids, Rank, Sums

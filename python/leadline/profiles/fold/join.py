@@ -8,13 +8,13 @@ in each `Fold`, so rows are added where they belong.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import replace
 from leadline.profiles.codetables import CodeTables
 from leadline.profiles.fold.state import (
     Column,

@@ -6,11 +6,11 @@ what is rare is known only then; how many paths it were is counted as a loss.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import replace
 from leadline.profiles.fold.keys import frame_key, key_parts
 from leadline.profiles.fold.state import Column, Fold, Histogram, Ids, Spread, Sums
 from leadline.profiles.fold.wide import as_int64

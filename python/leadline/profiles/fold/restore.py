@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import replace
 from leadline.profiles.codetables import code_of
 from leadline.profiles.errors import ProfileFileError
 from leadline.profiles.fold.keys import frame_keys

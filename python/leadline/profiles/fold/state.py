@@ -8,12 +8,12 @@ numbers, so that joining needs no second look.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass, field
 from leadline.profiles.codetables import CodeTables
 from leadline.profiles.fold.wide import Limbs
 from leadline.profiles.step_rows import StepRows

@@ -5,10 +5,10 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from leadline._dataclass import dataclass
 from leadline.report.markup import code, table
 from leadline.report.training.build import changes
 from leadline.report.training.markdown import change_rows

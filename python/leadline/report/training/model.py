@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from leadline._dataclass import dataclass
 from leadline.analysis.efficiency import Efficiency
 from leadline.analysis.memorysnapshot import Allocator
 from leadline.analysis.overlap import WallSplit

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from leadline._dataclass import dataclass
 from leadline.profiles.merge import merge_profiles
 from leadline.profiles.profile import Profile
 from leadline.profiles.reader import open_profile

@@ -5,11 +5,11 @@ node, so Python does work for distinct call paths only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.trace.importers.spans import Mask, Rows
 from leadline.trace.tables import distinct
 

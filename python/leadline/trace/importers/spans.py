@@ -10,12 +10,12 @@ rounding is cut off.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.profiles.builder import ProfileBuilder
 from leadline.schema import MetricKind
 

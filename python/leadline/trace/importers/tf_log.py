@@ -11,9 +11,9 @@ from __future__ import annotations
 import io
 import re
 from collections import deque
-from dataclasses import replace
 from datetime import datetime, timezone
 
+from leadline._dataclass import replace
 from leadline.profiles.profile import Profile
 from leadline.trace.importers.tf_nodes import NodeRun, NodeTrace, Request, profile_of
 from leadline.trace.source import Source

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leadline._dataclass import dataclass, replace
 from leadline.trace.importers.command_buffers import Schedule, Told
 from leadline.trace.importers.spans import Rows
 from leadline.trace.xspace import Space

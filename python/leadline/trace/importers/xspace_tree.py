@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leadline._dataclass import replace
 from leadline.profiles.profile import Profile
 from leadline.schema import LossKind, MetricKind
 from leadline.trace.allocator import History

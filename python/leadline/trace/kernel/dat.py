@@ -12,10 +12,10 @@ import mmap
 import re
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
+from leadline._dataclass import dataclass, field
 from leadline.trace.tables import TraceError
 
 MAGIC = b"\x17\x08\x44tracing"
@@ -291,7 +291,7 @@ def _unpacker(name: str, method: str) -> Unpacker | None:
                 return unpacker(importlib.import_module(module))
     install = "`pip install zstandard`, or " if method == "zstd" else ""
     raise TraceError(
-        f"{name} is packed with {method}, which this Python cannot read; {install}write it again with "
+        f"{name} is packed with {method}, which this Python cannot read; {install}write it anew with "
         "trace-cmd convert --compression none"
     )
 

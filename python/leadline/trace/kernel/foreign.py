@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from leadline._dataclass import dataclass, field
 from leadline.profiles.builder import ProfileBuilder
 from leadline.profiles.lineage import clock_of, moved_ns, record_of_rows
 from leadline.profiles.profile import Profile
@@ -119,7 +119,7 @@ def joined(profile: Profile, recording: KernelRecording) -> Profile:
     process, shift = _relation(profile, recording)
     starts = profile.events["start_ns"]
     if not len(starts):
-        raise TraceError("the profile has no trace window to join events of the kernel with")
+        raise TraceError("the profile holds no trace window that events of the kernel could be laid beside")
     ends = starts + np.maximum(profile.events["duration_ns"], 0)
     from_ns, until_ns = int(starts[0]), int(ends.max())
     times = recording.events["time_ns"] + shift

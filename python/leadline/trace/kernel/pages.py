@@ -8,11 +8,10 @@ and 27 bits of time since the one before. All pages are walked in step, so that 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.trace.tables import TraceError
 
 _HEADER_BYTES = 16

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
+from leadline._dataclass import replace
 from leadline.profiles.profile import Profile
 from leadline.trace.states import States, thread_states
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 
+from leadline._dataclass import dataclass, replace
 from leadline.steps import Step
 from leadline.steps.model import OPTIMIZER, PROFILER, REPETITION, WHOLE_TRACE
 from leadline.steps.of_events import main_thread
@@ -122,5 +122,5 @@ def _warn(draft: Draft, window: Window) -> None:
     if draft.unexplained_ns > _NEGLIGIBLE * total:
         draft.warnings.append(
             f"{duration(draft.unexplained_ns)} of device idle time ({percent(draft.unexplained_ns / total)} of the "
-            "window) has no known reason; it stays unchanged in every prediction"
+            "window) has no known reason; it stays as it is in every prediction"
         )

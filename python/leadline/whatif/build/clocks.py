@@ -8,12 +8,12 @@ that takes part in some groups only (a pipeline's stage) is placed through those
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.trace.tables import TraceError
 from leadline.units import duration
 from leadline.whatif.build.draft import Draft

@@ -7,10 +7,9 @@ up to its outermost spans exactly; the time between those is Python, which threa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.steps.names import is_loading
 from leadline.trace.tables import CALL_KINDS, Kind
 from leadline.whatif.build.draft import Draft

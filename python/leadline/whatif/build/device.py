@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass, field
 from leadline.trace.event_types import is_collective
 from leadline.trace.tables import DEVICE_KINDS, Kind
 from leadline.units import duration, percent
@@ -153,7 +153,7 @@ def _clock_shift(draft: Draft, start: IntArray, launch_ns: IntArray, launched: n
     if usual > TOLERANCE_NS or worst > 10 * TOLERANCE_NS:
         draft.warnings.append(
             f"{early} kernels start before their launch: the device's clock is taken to be {usual / 1e3:.1f} µs "
-            f"late, so intervals below {worst / 1e3:.1f} µs between the two are uncertain"
+            f"behind, and what is shorter than {worst / 1e3:.1f} µs between the two is uncertain"
         )
     return usual
 

@@ -8,10 +8,10 @@ module spans, a layer is an outermost forward operator and its place in the step
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.steps import Step
 from leadline.steps.names import phase_of
 from leadline.trace.event_types import is_backward_operator

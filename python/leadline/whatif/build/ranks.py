@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from leadline._dataclass import replace
 from leadline.whatif.build.build import with_measured
 from leadline.whatif.columns import ColumnTable
 from leadline.whatif.graph import EDGE_COLUMNS, TASK_COLUMNS, WAIT_COLUMNS, Graph, GraphInfo
@@ -111,7 +111,7 @@ def rendezvous(graph: Graph) -> Graph:
         spent = int(graph.column("measured_ns")[single].sum())
         warnings.append(
             f"{len(single)} collective kernels ({spent / 1e6:.2f} ms) include waiting for ranks that are not loaded, "
-            "which cannot be separated from transfer; load all ranks of the job together to separate them"
+            "which cannot be told from transfer; load all ranks of the job together to separate them"
         )
     graph.info = replace(graph.info, warnings=tuple(warnings), facts={**graph.info.facts, "collectives": len(groups)})
     return graph

@@ -7,10 +7,10 @@ observed times decide: a wait was for work that had been issued before it and th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.trace.event_types import may_wait_for_device, waits_for_device, waits_for_event
 from leadline.trace.tables import Kind
 from leadline.whatif.build.device import TOLERANCE_NS, Stream, calls_of

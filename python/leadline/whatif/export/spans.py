@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import IntArray, LaneKind
 from leadline.whatif.selftime import SelfTimes

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import ClassVar
 
+from leadline._dataclass import dataclass, field
 from leadline.hardware.gpus import Gpu, find_gpu
 from leadline.profiles.makers import in_amds_words
 from leadline.whatif.draws import Draw

@@ -8,12 +8,12 @@ others do nothing that could grow.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.whatif.callcost import call_cost, inner_calls, moves_nothing
 from leadline.whatif.draws import Draw, Range
 from leadline.whatif.elementwise import cpu_nanoseconds_per_byte

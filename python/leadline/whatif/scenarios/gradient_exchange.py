@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass, replace
 from leadline.whatif.collectives import Network
 from leadline.whatif.draws import Draw, technique
 from leadline.whatif.graph import EDGE_COLUMNS, TASK_COLUMNS, Graph
@@ -27,7 +27,7 @@ NETWORK = (
     Parameter(
         "topology",
         Unit.TEXT,
-        "the network; auto: by the number of workers and the devices' links, if the GPU does not state those",
+        "the network; auto: by the number of workers and the devices' links, where those are not told by the GPU",
         "auto",
         ("auto", *topologies()),
     ),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.hardware.gpus import Gpu, known_gpus
 from leadline.hardware.precision import PRECISION_BYTES
 from leadline.hardware.roofline import Work, roofline_ns

@@ -17,10 +17,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from leadline._dataclass import dataclass
 from leadline.units import percent
 from leadline.whatif.draws import Draw, technique
 from leadline.whatif.edits import (

@@ -7,8 +7,8 @@ its tensor operands and writes one. An optimizer that is not in the table, or th
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from leadline._dataclass import dataclass
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelTable
 from leadline.whatif.kinds import Selection
@@ -72,7 +72,7 @@ def algorithm_of(graph: Graph, update: Selection) -> Algorithm | str:
             if part not in name.lower():
                 continue
             if algorithm is None:
-                return f"{name} is not an element-wise update, so this trace cannot predict a fused one"
+                return f"{name} is no element-wise update, so a fused one cannot be told from this trace"
             if algorithm is SGD and "mul" not in operators and operators:
                 return PLAIN_SGD
             return algorithm

@@ -7,12 +7,12 @@ do not overlap: a mark of no length begins each one when all of the one before h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.whatif.columns import ColumnTable
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import Discipline, EdgeType, IntArray, Lane, LaneKind, Phase, TaskKind

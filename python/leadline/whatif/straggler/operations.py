@@ -9,12 +9,13 @@ relative to the first start of their step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from leadline._dataclass import dataclass, replace
 
 FloatArray = NDArray[np.float64]
 

@@ -17,9 +17,10 @@ Step time is a function of compute durations and transfer durations alone; waiti
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 
 import numpy as np
+
+from leadline._dataclass import dataclass
 
 from . import operations as ops
 from .operations import FloatArray, Operation, OperationTrace, StragglerInputError
