@@ -78,6 +78,7 @@ std::optional<Image> read_image(const dl_phdr_info& info) noexcept {
     return value < image.base ? image.base + value : value;
   };
   bool plt_is_rela = true;
+  std::size_t relative = 0;
   for (; dynamic->d_tag != DT_NULL; ++dynamic) {
     switch (dynamic->d_tag) {
       case DT_SYMTAB:
@@ -101,6 +102,9 @@ std::optional<Image> read_image(const dl_phdr_info& info) noexcept {
       case DT_RELASZ:
         image.data_count = dynamic->d_un.d_val / sizeof(ElfW(Rela));
         break;
+      case DT_RELACOUNT:
+        relative = dynamic->d_un.d_val;
+        break;
       default:
         break;
     }
@@ -108,6 +112,10 @@ std::optional<Image> read_image(const dl_phdr_info& info) noexcept {
   if (image.symbols == nullptr || image.strings == nullptr) return std::nullopt;
   if (image.plt == nullptr || !plt_is_rela) image.plt_count = 0;
   if (image.data == nullptr) image.data_count = 0;
+  // The first ones name no symbol. In libtorch they are many megabytes that nobody has touched since it was loaded.
+  const std::size_t without_symbol = std::min(relative, image.data_count);
+  image.data += without_symbol;
+  image.data_count -= without_symbol;
   return image;
 }
 

@@ -140,17 +140,17 @@ def _binary(head: bytes) -> str:
 
 # ---------------------------------------------------------------- what a terminal may see
 
-_COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
-_ACTS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
+_COLOUR = r"(\x1b\[[0-9;]*m)"
+_ACTS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 
 
 def harmless(text: str, *, colours: bool = False) -> str:
     """`text` without what a terminal acts on but line ends, tabs and, where wanted, `colours`: the last net under names
     that a profile brings; whoever prints a name in colour makes it visible before."""
-    if not _ACTS.search(text):
+    if (text.isascii() and text.replace("\n", "").isprintable()) or not re.search(_ACTS, text):
         return text
-    parts = _COLOUR.split(text) if colours else [text]
-    return "".join(one if at % 2 else _ACTS.sub(_as_escape, one) for at, one in enumerate(parts))
+    parts = re.split(_COLOUR, text) if colours else [text]
+    return "".join(one if at % 2 else re.sub(_ACTS, _as_escape, one) for at, one in enumerate(parts))
 
 
 def _as_escape(found: re.Match[str]) -> str:

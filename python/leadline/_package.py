@@ -96,6 +96,14 @@ def session_folder(directory: Path) -> Path:
     return max(inner, key=lambda path: (path / SESSION_FILE).exists(), default=directory)
 
 
+def read_session(directory: Path) -> dict[str, Any]:
+    """`session.json` of a part directory; empty where it is missing or damaged."""
+    try:
+        return _read_object(session_folder(directory) / SESSION_FILE)
+    except OSError:
+        return {}
+
+
 def is_session_id(text: str) -> bool:
     """Whether this could be the id of a session: 16 hexadecimal digits."""
     return len(text) == _ID_LENGTH and set(text) <= _ID_LETTERS

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline._dataclass import dataclass, replace
-from leadline._package import SEGMENT_SUFFIX, SESSION_FILE, PackageError, is_session_id, read_part, write_json
+from leadline._package import SEGMENT_SUFFIX, SESSION_FILE, is_session_id, read_session, write_json
 from leadline.capture.identity import ProcessIdentity
 from leadline.capture.records import ProcessRecord, SessionRecord
 
@@ -102,10 +102,7 @@ class PartDirectory:
 
     def session(self) -> SessionRecord | None:
         """`session.json`; None where it is missing or damaged."""
-        try:
-            return SessionRecord.from_json(read_part(self.directory).session)
-        except PackageError:
-            return None
+        return SessionRecord.from_json(read_session(self.directory))
 
     def write_session(self, record: SessionRecord) -> None:
         """Replace `session.json`; raises OSError."""

@@ -6,6 +6,8 @@ that was written after the process began may not be what runs: it has an empty h
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 import sys
 from collections.abc import Mapping
@@ -32,12 +34,20 @@ def source_hashes(began_ns: int, program: Mapping[str, Any]) -> dict[str, str]:
             continue
         path = Path(file)
         try:
-            import hashlib  # which loads OpenSSL, as few programs without such a file do
-
             about = path.stat()
             if about.st_size <= _LARGEST:
                 fresh = about.st_mtime_ns > began_ns
-                found[os.path.abspath(file)] = "" if fresh else hashlib.sha256(path.read_bytes()).hexdigest()  # noqa: PTH100
+                found[os.path.abspath(file)] = "" if fresh else _sha256(path.read_bytes())  # noqa: PTH100
         except (OSError, ValueError):
             continue
     return found
+
+
+def _sha256(data: bytes) -> str:
+    """By the interpreter's own code: `hashlib` loads OpenSSL, which takes longer than the hashes of most programs."""
+    for name in ("_sha2", "_sha256"):  # since Python 3.12, and before
+        with contextlib.suppress(ImportError):
+            return str(importlib.import_module(name).sha256(data).hexdigest())
+    import hashlib
+
+    return hashlib.sha256(data).hexdigest()

@@ -54,6 +54,13 @@ class _Parser(argparse.ArgumentParser):
         raise CommandError(f"{message}; {advice}")
 
 
+class _Unwrapped(argparse.HelpFormatter):
+    """For checking options as they are added, for each of which argparse would ask how wide the terminal is."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=80)
+
+
 def overview_parser() -> argparse.ArgumentParser:
     """The parser of `leadline` without a subcommand: help and version only."""
     parser = argparse.ArgumentParser(
@@ -110,7 +117,10 @@ def _dispatch(argv: Sequence[str]) -> int:
             description=_sentence((mode or found).help),
         )
         parser.set_defaults(help_all="--help-all" in words)
+        parser.formatter_class = _Unwrapped
         module.add_arguments(parser)
+        if parser.formatter_class is _Unwrapped:
+            parser.formatter_class = argparse.HelpFormatter
         if mode is None and found.modes:
             parser.epilog = _with_modes(parser, found)
         if mode is None:
@@ -143,7 +153,7 @@ def _with_modes(parser: argparse.ArgumentParser, found: Subcommand) -> str:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     width = max(len(mode.word) for mode in found.modes)
     lines = [
-        "other forms, with their own options:",
+        "other forms, with options of their own:",
         *(f"  leadline {found.name} {mode.word:<{width}}  {mode.help}" for mode in found.modes),
     ]
     return "\n".join([*([parser.epilog, ""] if parser.epilog else []), *lines])
@@ -183,10 +193,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"leadline: Cannot write to standard output: {error.strerror}.", file=sys.stderr)
         return USAGE_ERROR
     except MemoryError as error:
-        print(
-            f"leadline: This machine has too little memory for this command ({error or 'MemoryError'}).",
-            file=sys.stderr,
-        )
+        print(f"leadline: This machine has too little memory for it ({error or 'MemoryError'}).", file=sys.stderr)
         return INTERNAL_ERROR
     except Exception as error:
         return _failed(error)
@@ -207,7 +214,7 @@ def _failed(error: BaseException) -> int:
     except OSError:
         pass
     name = "".join(char if char.isprintable() else "?" for char in f"{type(error).__name__}: {error}"[:200])
-    print(f"leadline: Leadline has a bug here ({name}){where}.", file=sys.stderr)
+    print(f"leadline: This is a fault of Leadline ({name}){where}.", file=sys.stderr)
     return INTERNAL_ERROR
 
 

@@ -24,8 +24,8 @@ def audit_library() -> Path | None:
 
 def audit_environment(descriptions: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
     """What a launcher adds to a program's environment so that its calls are seen; other audit libraries stay."""
-    library = audit_library()
-    if not descriptions or library is None:
+    library = audit_library() if descriptions else None
+    if library is None:
         return {}
     others = [path for path in environment.get(AUDIT_VARIABLE, "").split(":") if path and path != str(library)]
     return {AUDIT_VARIABLE: ":".join([*others, str(library)]), DESCRIPTION_VARIABLE: "".join(descriptions)}
