@@ -207,9 +207,18 @@ void module_register(uintptr_t parent, uintptr_t child, std::string name) {
   }
 }
 
+PyObject* g_fork_is_over = nullptr;  // what Python does then; kept for ever
+
 int resume_after_fork(void*) {
-  const nb::gil_scoped_release no_gil;  // another thread that forks may wait for its segment
-  Session::instance().after_fork_in_parent();
+  {
+    const nb::gil_scoped_release no_gil;  // another thread that forks may wait for its segment
+    Session::instance().after_fork_in_parent();
+  }
+  if (g_fork_is_over != nullptr) {
+    PyObject* const result = PyObject_CallNoArgs(g_fork_is_over);
+    if (result == nullptr) PyErr_Clear();
+    Py_XDECREF(result);
+  }
   return 0;
 }
 
@@ -316,6 +325,10 @@ NB_MODULE(_native, m) {
   m.def(
       "exec_failed", [] { Session::instance().exec_failed(); }, nb::call_guard<nb::gil_scoped_release>());
   m.def("after_fork_in_parent", &after_fork_in_parent);
+  m.def("when_fork_is_over", [](const nb::object& call) {
+    Py_XDECREF(g_fork_is_over);
+    g_fork_is_over = call.inc_ref().ptr();
+  });
   m.def("after_fork", [](const std::string& segment_path) { Session::instance().after_fork(segment_path); });
   m.def("now_ns", &now_ns);
   bindings::define_providers(m);

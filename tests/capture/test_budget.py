@@ -94,8 +94,8 @@ def test_a_program_of_nothing_but_events_is_measured_for_a_part_and_says_so(tmp_
     (record,) = profile.meta["processes"]
     assert record["budget"]["off_ns"]["all measuring"] > 0
     assert record["paused_ns"] > SECOND
-    (sentence,) = [one for one in build_report(profile, ReportOptions(), "").meta.estimates if "overhead" in one]
-    assert sentence.startswith("To keep the overhead below 0.1% of the run, Leadline paused: all measuring for ")
+    (sentence,) = [one for one in build_report(profile, ReportOptions(), "").meta.estimates if "own cost" in one]
+    assert sentence.startswith("To keep own cost below 0.1% of the run, this rested: all measuring for ")
 
 
 def test_samples_that_go_on_after_a_rest_are_what_was_asked_for() -> None:
@@ -122,3 +122,15 @@ def test_samples_that_go_on_after_a_rest_are_what_was_asked_for() -> None:
     provider.stop()
     first, again = native.started
     assert first == again == {"hz": 50, "native": "all", "counters": ["page-faults"], "wait_hz": 20}
+
+
+def test_shapes_are_among_what_may_rest_before_torch_is_imported() -> None:
+    code = (
+        "from leadline.capture.providers import CanRest, create_providers\n"
+        "from leadline.capture.config import Options\n"
+        "from leadline.capture.native import load_native\n"
+        "made = create_providers(load_native(), Options(budget=1.0, shapes=True), lambda: None)\n"
+        "print(*sorted(one.rests for one in made if isinstance(one, CanRest) and one.rests))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["shapes"]

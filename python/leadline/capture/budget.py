@@ -9,13 +9,17 @@ and nothing is switched back and forth.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from leadline._dataclass import dataclass, field
-from leadline._own_thread import Flag, OwnThread
+from leadline._own_thread import Flag
 from leadline.capture.native import Native
-from leadline.capture.records import Stats
+from leadline.capture.providers import CanRest, Provider
+from leadline.capture.records import ProcessRecord, Stats
+
+if TYPE_CHECKING:
+    from leadline.capture.session import Session
 
 ORDER = ("CPU samples", "shapes", "all measuring")
 """What rests first, where it was asked for. Names of modules cost nothing while a model runs; of memory nothing can
@@ -94,40 +98,59 @@ class Budget:
 
 
 class BudgetKeeper:
-    """Looks at the cost now and then, on a thread of its own. `cost`: of the process so far, in ns."""
+    """Looks at the cost now and then (see `beside.Keeper`). `cost`: of the process so far, in ns."""
 
-    def __init__(self, budget: Budget, cost: Callable[[], int], changed: Callable[[Mapping[str, Any]], None]) -> None:
+    def __init__(
+        self,
+        budget: Budget,
+        cost: Callable[[], int],
+        changed: Callable[[Mapping[str, Any]], None],
+        *,
+        wait: Callable[[Flag, float], bool] = Flag.wait,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
         self._budget = budget
         self._cost = cost
         self._changed = changed
-        self._clock_ns = time.time_ns() - time.monotonic_ns()  # of this moment: clocks are set back
-        self._ended = Flag()
-        self._thread = OwnThread(self._run)
+        self._wait = wait
+        self._clock_ns = clock_ns
+        self._began_ns = time.time_ns() - clock_ns()  # of this moment: clocks are set back
 
-    def start(self) -> None:
-        """The session begins."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """The session ends."""
-        self._ended.set()
-        self._thread.join()
-        self._budget.close(self._now_ns())
-        self._changed(self._budget.told(self._now_ns()))
-
-    def _now_ns(self) -> int:
-        return self._clock_ns + time.monotonic_ns()
-
-    def _run(self) -> None:
-        cost, wall = self._cost(), time.monotonic_ns()
-        times = 0
-        while not self._ended.wait(LOOK_S):
-            cost_now, wall_now = self._cost(), time.monotonic_ns()
+    def run(self, ended: Flag) -> None:
+        """Keep to the budget until `ended` is set."""
+        cost, wall = self._cost(), self._clock_ns()
+        times = self._budget.times
+        while not self._wait(ended, LOOK_S):
+            cost_now, wall_now = self._cost(), self._clock_ns()
             self._budget.spend(max(cost_now - cost, 0), wall_now - wall, self._now_ns())
             cost, wall = cost_now, wall_now
             if self._budget.times != times:
                 times = self._budget.times
                 self._changed(self._budget.told(self._now_ns()))
+
+    def close(self) -> None:
+        """The session ends: what rests goes on."""
+        self._budget.close(self._now_ns())
+        self._changed(self._budget.told(self._now_ns()))
+
+    def _now_ns(self) -> int:
+        return self._began_ns + self._clock_ns()
+
+
+def keep_budget(
+    session: Session, providers: Sequence[Provider], record: ProcessRecord, write: Callable[[], None], native: Native
+) -> BudgetKeeper:
+    """For a session that runs; what there is to tell goes into its record."""
+
+    def note(told: Mapping[str, Any]) -> None:
+        record.budget = dict(told)
+        write()
+
+    can_rest = (one for one in providers if isinstance(one, CanRest) and one.rests)
+    everything = Switch(ORDER[-1], lambda: session.pause("budget"), lambda: session.resume("budget"))
+    switches = [*(Switch(one.rests, one.rest, one.go_on) for one in can_rest), everything]
+    switches.sort(key=lambda one: ORDER.index(one.name))
+    return BudgetKeeper(Budget(session.options.budget, switches), lambda: cost_so_far(native), note)
 
 
 def cost_so_far(native: Native) -> int:

@@ -31,6 +31,9 @@ USUAL_WAIT_HZ = 11.0
 WAIT_HZ = 20.0
 """How often waiting threads are looked at where no rate is named."""
 HIGHEST_WAIT_HZ = 1000.0
+USUAL_BUDGET = 1.0
+"""Percent of wall time that `leadline run` lets measuring cost, without being asked, in runs longer than LONG_RUN_S."""
+LONG_RUN_S = 600.0
 LOWEST_HZ = 0.1
 HIGHEST_HZ = 10_000.0
 
@@ -158,6 +161,8 @@ class Options:
     it). Kernels then run one after the other while they are counted, and the thread that launches them waits."""
     budget: float = 0.0
     """Percent of wall time that measuring may cost on the whole; sources rest where it costs more. 0: no limit."""
+    budget_after_s: float = 0.0
+    """Seconds of measuring after which `budget` begins to hold. More than 0: nobody has asked for it."""
     duty: float = 0.0
     """Percent of the steps that are measured, in blocks drawn at random; the others run as if nothing measured but for
     hooks and memory. The file says how much longer the measured ones took. 0: every step is measured."""
@@ -208,6 +213,8 @@ class Options:
             )
         if not 0 <= self.budget <= 100:
             raise ProfileError(f"A budget is a share of wall time from 0 to 100 percent, not {self.budget:g}.")
+        if not 0 <= self.budget_after_s < float("inf"):
+            raise ProfileError(f"A budget holds after a number of seconds, not {self.budget_after_s}.")
         if not 0 <= self.duty < 100:
             raise ProfileError(f"A duty is a share of the steps above 0 and below 100 percent, not {self.duty:g}.")
         if self.duty and self.trace is not None:
@@ -228,7 +235,7 @@ class Options:
     @property
     def instruction_budget(self) -> float:
         """Percent of the time that sampling instructions, or reading counters of the GPU, may cost."""
-        return self.budget or INSTRUCTION_BUDGET
+        return INSTRUCTION_BUDGET if self.budget_after_s else self.budget or INSTRUCTION_BUDGET
 
     @classmethod
     def of(cls, values: Mapping[str, object]) -> Options:
@@ -296,6 +303,9 @@ class Options:
             parts.append(f"counters {', '.join(self.counters)}")
         if self.duty:
             parts.append(f"{self.duty:g} % of the steps")
+        if self.budget:
+            after = f" after {self.budget_after_s / 60:g} min" if self.budget_after_s else ""
+            parts.append(f"overhead limit {self.budget:g} %{after}")
         if self.tools:
             parts.append(f"tools {', '.join(self.tools)}")
         parts.append("children followed" if self.follow else "first process only")

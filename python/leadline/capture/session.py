@@ -25,12 +25,13 @@ from leadline.capture.messages import say
 from leadline.capture.native import Native, load_native
 from leadline.capture.part import PartDirectory
 from leadline.capture.process_info import MeasuredProcess, first_record, native_info, take_rank
-from leadline.capture.providers import CanRest, Provider, create_providers, end_step, in_order_of_stopping
+from leadline.capture.providers import Provider, create_providers, end_step, in_order_of_stopping
 from leadline.capture.records import MOST_KILLED, Stats
 from leadline.capture.schedule import TimedWindow, show_window
 from leadline.capture.source_hashes import source_hashes
 
 if TYPE_CHECKING:  # most sessions need none of these, and each is time before the program's first line
+    from leadline.capture.beside import Beside
     from leadline.capture.budget import BudgetKeeper
     from leadline.capture.duty import DutyKeeper
     from leadline.capture.endpoint import Endpoint
@@ -55,7 +56,7 @@ class Session:
         self._native: Native | None = None
         self._providers: tuple[Provider, ...] = ()
         self._timed_window: TimedWindow | None = None
-        self._budget: BudgetKeeper | None = None
+        self._budget: Beside | None = None
         self.duty: DutyKeeper | None = None
         self._endpoint: Endpoint | None = None
         self._pausing: set[str] = set()
@@ -190,21 +191,16 @@ class Session:
             from leadline.capture.duty import keep_duty
 
             self.duty = keep_duty(self, self._record, self._write_record)
-        if not self.options.budget:
-            return
-        from leadline.capture.budget import ORDER, Budget, BudgetKeeper, Switch, cost_so_far
+        if self.options.budget:
+            from leadline.capture.beside import Beside
 
-        can_rest = (one for one in self._providers if isinstance(one, CanRest) and one.rests)
-        everything = Switch(ORDER[-1], lambda: self.pause("budget"), lambda: self.resume("budget"))
-        switches = [*(Switch(one.rests, one.rest, one.go_on) for one in can_rest), everything]
-        switches.sort(key=lambda one: ORDER.index(one.name))
-        budget = Budget(self.options.budget, switches)
-        self._budget = BudgetKeeper(budget, lambda: cost_so_far(native), self._note_budget)
-        self._budget.start()
+            self._budget = Beside(self.options.budget_after_s, lambda: self._begin_budget(native))
+            self._budget.start()
 
-    def _note_budget(self, told: Mapping[str, Any]) -> None:
-        self._record.budget = dict(told)
-        self._write_record()
+    def _begin_budget(self, native: Native) -> BudgetKeeper:
+        from leadline.capture.budget import keep_budget
+
+        return keep_budget(self, self._providers, self._record, self._write_record, native)
 
     def step(self, number: int | None) -> None:
         """A training step has ended; `number` is its number, None to count up."""
@@ -288,6 +284,7 @@ class Session:
         os.register_at_fork(before=_before_fork, **after)
         # By itself and last: it asks to be called back when Python code runs again, which any line here would be.
         os.register_at_fork(after_in_parent=native.after_fork_in_parent)
+        native.when_fork_is_over(_fork_is_over)
         # Registered before the program's own handlers when the session came from outside, so it runs after them.
         atexit.register(_at_interpreter_exit)
 
@@ -320,6 +317,11 @@ class Session:
             self._record.exit = None
             self._record.ended_at_ns = None
             self._write_record()
+
+    def around_fork(self, *, over: bool) -> None:
+        """The program forks: no thread of ours is there meanwhile. `over`: it has forked, and this is the parent."""
+        if self._budget is not None:
+            (self._budget.start if over else self._budget.rest)()
 
     def continue_in_child(self) -> None:
         """Called in a forked child: a process of its own from here on, which never makes the file."""
@@ -356,11 +358,20 @@ def _before_fork() -> None:
     CURRENT.lock.acquire()  # not while another thread starts or stops
     if CURRENT.native is not None:
         with contained(CURRENT.native, "A fork could not be prepared"):
+            if CURRENT.session is not None:
+                CURRENT.session.around_fork(over=False)
             CURRENT.native.before_fork()
 
 
 def _after_fork_in_parent() -> None:
     CURRENT.lock.release()
+
+
+def _fork_is_over() -> None:
+    session = CURRENT.session
+    if session is not None:
+        with contained(CURRENT.native, "What rested over a fork does not go on"):
+            session.around_fork(over=True)
 
 
 def _after_fork_in_child() -> None:

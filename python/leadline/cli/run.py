@@ -16,9 +16,11 @@ from leadline._output import OutputError, check_input
 from leadline.capture.claim import claim, leave
 from leadline.capture.config import (
     CPU_SAMPLE_HZ,
+    LONG_RUN_S,
     OPTIONS_VARIABLE,
     OUTPUT_VARIABLE,
     SESSION_VARIABLE,
+    USUAL_BUDGET,
     USUAL_SAMPLE_HZ,
     USUAL_WAIT_HZ,
     WAIT_HZ,
@@ -38,7 +40,6 @@ from leadline.capture.records import StartedBy
 from leadline.capture.supervisor import Command, ExitStatus, release_signals
 from leadline.cli.accelerator_arguments import add_accelerator_arguments
 from leadline.cli.after_run import attach_kernel, complete, print_the_summary
-from leadline.cli.durations import duration
 from leadline.cli.errors import CommandError
 from leadline.cli.files import runnable
 from leadline.cli.instruction_arguments import add_instruction_arguments, instruction_options
@@ -46,6 +47,7 @@ from leadline.cli.left_out import split as split  # `main` prepares the words wi
 from leadline.cli.more_options import MoreOptions
 from leadline.cli.observed import kept_name, observed_run, run_anyway
 from leadline.cli.percent import percent
+from leadline.cli.rates import limit, samples
 from leadline.cli.tool_arguments import add_tool_arguments, launches_looked_at, system_kernel_level, tool_options
 
 if TYPE_CHECKING:
@@ -64,7 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trace",
         metavar="steps=N|seconds=S",
-        help="also record single events, for timelines and `leadline whatif`; ,wait=N skips N (default 1)",
+        help="also record single events of N steps, for timelines and `leadline whatif`; ,wait=N skips the first N "
+        "(default 1)",
     )
     parser.add_argument(
         "--cpu-sample",
@@ -84,13 +87,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--budget",
         default="",
         metavar="PERCENT",
-        help="pause data sources when the overhead exceeds this, such as 1%% (--instructions: default 2%%)",
+        help="limit of the overhead, such as 1%%: pause data sources while measuring takes a larger share of the run "
+        f"(default: {USUAL_BUDGET:g}%% of what follows the first {LONG_RUN_S / 60:g} minutes; none: no limit; with "
+        "--instructions also the limit of sampling, 2%% by default)",
     )
     parser.add_argument(
         "--duty",
         default="",
         metavar="PERCENT",
-        help="measure only this share of the steps, such as 20%%, in random blocks",
+        help="measure this share of the steps, such as 20%%, in blocks drawn at random; the profile says how much "
+        "longer measured steps took",
     )
     parser.add_argument(
         "--keep-old", action="store_true", help="keep an older profile of that name as NAME.1.leadline, NAME.2.leadline"
@@ -121,6 +127,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     more.add(
         "--os-trace",
+        "--kernel",
         dest="kernel",
         action="append",
         default=[],
@@ -128,7 +135,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --trace: record events of the Linux kernel: sched, syscalls, io or faults; each level includes "
         "those before it",
     )
-    more.old("--kernel", dest="kernel", action="append")
     more.add(
         "--nvtx",
         default="",
@@ -151,32 +157,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     more.add(
         "--flush-interval",
-        type=duration,
+        type=float,
         default=defaults.flush_interval_s,
-        metavar="TIME",
-        help="time between writes to disk; a killed process loses at most so much (default: %(default)gs)",
+        metavar="S",
+        help="seconds between writes to disk; a killed process loses at most so much (default: %(default)s)",
     )
     more.add(
         "--hang-after",
-        type=duration,
+        type=float,
         default=defaults.hang_after_s,
-        metavar="TIME",
-        help="write hang_*.txt when ranks have waited for each other so long; 0: never (default: %(default)gs)",
+        metavar="S",
+        help="seconds after which ranks that wait for each other write hang_*.txt; 0: never (default: %(default)s)",
     )
     more.add(
         "--roll",
+        "--every",
         dest="every",
         action="append",
         default=[],
         metavar="TIME",
         help="write a new file every TIME, such as 10min (see --keep)",
     )
-    more.old("--every", dest="every", action="append")
     more.add(
         "--keep",
         default="",
         metavar="AGE|N",
-        help="with --roll: keep files up to this age (24h), this number, or both (24h,100) (default: all)",
+        help="with --roll: keep files of that age (24h), or that many; 24h,100 for both (default: all)",
     )
     more.add("--endpoint", default="", metavar="FILE", help=ENDPOINT_HELP)
     add_accelerator_arguments(more)
@@ -278,28 +284,17 @@ def _options(arguments: argparse.Namespace) -> Options:
             "hang_after_s": arguments.hang_after,
             "max_nodes": arguments.max_nodes,
             "quiet": arguments.quiet,
-            **_samples(arguments),
+            **samples(arguments),
             **tool_options(arguments, os.environ),
             "counters": arguments.counter,
             "accelerators": arguments.accelerator,
             "native": arguments.native,
             **instruction_options(arguments),
-            "budget": percent("--budget", arguments.budget, "1%"),
+            **limit(arguments),
             "duty": percent("--duty", arguments.duty, "20%"),
             "endpoint": port_file(arguments.endpoint),
         }
     )
-
-
-def _samples(arguments: argparse.Namespace) -> dict[str, object]:
-    """At the rate that was asked for, none, or by default a few. Other options that sample bring their own rate."""
-    if arguments.no_cpu_sample:
-        return {"cpu_sample": 0.0, "wait": arguments.wait}
-    if arguments.cpu_sample >= 0:
-        return {"cpu_sample": arguments.cpu_sample, "wait": arguments.wait}
-    if arguments.native or arguments.counter or arguments.wait:
-        return {"cpu_sample": 0.0, "wait": arguments.wait}
-    return {"cpu_sample": USUAL_SAMPLE_HZ, "wait": USUAL_WAIT_HZ, "cpu_sample_unasked": True}
 
 
 def _rolling(arguments: argparse.Namespace, options: Options) -> tuple[float, Keep | None]:
@@ -308,15 +303,15 @@ def _rolling(arguments: argparse.Namespace, options: Options) -> tuple[float, Ke
     launches_looked_at(arguments.every)
     if not times:
         if arguments.keep:
-            raise CommandError("--keep works on rolled files; add --roll 10min.")
+            raise CommandError("--keep needs several files; add --roll 10min.")
         return 0.0, None
     every_s = seconds(times[-1], "--roll")
     if every_s < options.flush_interval_s:
         raise CommandError(
-            f"--roll {times[-1]} is shorter than the flush interval; add --flush-interval {every_s / 2:g}s."
+            f"A new file every {times[-1]} needs segments at least as often; add --flush-interval {every_s / 2:g}."
         )
     if options.kernel:
-        raise CommandError("--os-trace cannot be combined with --roll; leave out one of them.")
+        raise CommandError("The kernel is recorded into one file; leave out --os-trace or --roll.")
     from leadline.capture.rolling import Keep
 
     return every_s, Keep.parse(arguments.keep)
@@ -378,7 +373,7 @@ def _kernel_recorder(options: Options, part: PartDirectory) -> KernelRecorder | 
     try:
         recorder = KernelRecorder(options.kernel, part.folder)
     except OSError as error:  # no room for what would be recorded
-        say(f"The Linux kernel is not recorded: there is no folder for temporary files ({error.strerror}).")
+        say(f"The kernel is not recorded: there is no folder for temporary files ({error.strerror}).")
         return None
     if recorder.sentence:
         say(recorder.sentence)

@@ -144,6 +144,21 @@ class Awaited:
         if self._provider is not None:
             self._provider.forked()
 
+    @property
+    def rests(self) -> str:
+        """See `CanRest`: nothing before the framework is there."""
+        return self._provider.rests if isinstance(self._provider, CanRest) else ""
+
+    def rest(self) -> None:
+        """See `CanRest`."""
+        if isinstance(self._provider, CanRest):
+            self._provider.rest()
+
+    def go_on(self) -> None:
+        """See `CanRest`."""
+        if isinstance(self._provider, CanRest):
+            self._provider.go_on()
+
     def status(self) -> dict[str, Any]:
         """See `Provider.status`."""
         if self._provider is None:
@@ -184,7 +199,8 @@ def create_providers(native: Native, options: Options, changed: Callable[[], Non
 
     def prepare(module: str) -> Provider:
         framework = FRAMEWORKS.get(module)
-        asked = options.budget and options.shapes and module.endswith(".torch")  # a budget asks at once what may rest
+        asks = options.budget and not options.budget_after_s  # at once, what may rest
+        asked = asks and options.shapes and module == PROVIDERS[0]
         return create(module) if framework is None or asked else Awaited(framework, partial(create, module))
 
     return tuple(prepare(module) for module in PROVIDERS)
