@@ -10,6 +10,8 @@ from tests.capture.conftest import Workplace
 
 import leadline
 from leadline.analysis.sourcecode import Source
+from leadline.profiles.build import build
+from leadline.verdict.judge import judge
 
 PROGRAM = """
 import torch
@@ -62,3 +64,36 @@ def test_evaluation_every_tenth_step_is_the_verdict_at_the_line_that_calls_it(tm
 )
 def test_the_source_says_what_every_nth_step_comes_to(text: str, line: int, body: range) -> None:
     assert Source(tuple(text.splitlines()), ast.parse(text), "").now_and_then(line) == body
+
+
+LIGHTNING = "/venv/lib/python3.11/site-packages/lightning/pytorch"
+
+
+def fitted(validating_ms: int) -> str:
+    """Ten steps of Trainer.fit, with two batches of validation behind each, in the loop of Lightning itself."""
+    ns = 10 * 1_000_000
+    return f"""
+    process fit.py | pid=5
+      thread MainThread | tid=5 wall_ns=900000000
+        python main @ /home/ada/fit.py:55
+          python Trainer.fit @ {LIGHTNING}/trainer/trainer.py:584
+            python _TrainingEpochLoop.run @ {LIGHTNING}/loops/training_epoch_loop.py:150
+              python Credit.training_step @ /home/ada/fit.py:25
+                operator aten::mm | time={2 * ns}/10 call_time={2 * ns}/10
+              phase optimizer | time={ns}/10 call_time={ns}/10
+            python _TrainingEpochLoop.run @ {LIGHTNING}/loops/training_epoch_loop.py:152
+              python _EvaluationLoop.run @ {LIGHTNING}/loops/evaluation_loop.py:147
+                python Credit.validation_step @ /home/ada/fit.py:31
+                  operator aten::mm | time={validating_ms * ns}/20 call_time={validating_ms * ns}/20
+    """
+
+
+@pytest.mark.parametrize(("validating_ms", "kind"), [(20, "rare"), (1, "compute")])
+def test_validation_inside_of_a_framework_s_loop_is_told_from_training(validating_ms: int, kind: str) -> None:
+    profile = build(fitted(validating_ms))
+    verdict = judge(profile)
+    assert verdict.kind == kind, verdict.sentence
+    if kind == "rare":
+        assert "validation in main" in verdict.sentence
+        assert verdict.place is not None and verdict.place.line == 55
+        assert "validation_step" in verdict.place.below

@@ -16,7 +16,7 @@ from leadline.analysis import Analysis
 from leadline.analysis.busy import busy_share
 from leadline.analysis.columns import Mask, Rows, group_sums, nearest, preorder, subtree_sums
 from leadline.analysis.loop import Loop, find_loop, widened
-from leadline.analysis.occasional import around
+from leadline.analysis.occasional import around, validation
 from leadline.analysis.ofsource import OfSource
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.ranks import is_folded_profile
@@ -104,6 +104,12 @@ class Case(OfSource):
         if found is None:
             return np.zeros(len(self.tree), np.bool_)
         return around(self.tree, found, self.sources).lines
+
+    @cached_property
+    def validation(self) -> Mask:
+        """Nodes at which a framework begins to validate in the midst of its loop."""
+        found = self.known_loop
+        return validation(self.tree, found) if found is not None else np.zeros(len(self.tree), np.bool_)
 
     @property
     def known_loop(self) -> Loop | None:

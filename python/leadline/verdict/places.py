@@ -51,14 +51,14 @@ class Places:
     def calls(self, rows: Rows, values: NDArray[np.float64]) -> tuple[Place, ...]:
         """The same of lines that stand for all they call, named by the function that is called there."""
         made = []
+        validates = self._case.validation
         for at in np.argsort(-values, kind="stable")[:MOST].tolist():
             row, ns = int(rows[at]), int(values[at])
             line = self._case.line(row)
             if line is not None and ns > 0:
                 short = line.short.rsplit("/", 1)[-1] if line.short.startswith("/") else line.short
-                made.append(
-                    Place(line.file, line.line, line.function, short, self._called_at(row), self._most_below(row), ns)
-                )
+                what = "validation" if validates[row] else self._called_at(row)
+                made.append(Place(line.file, line.line, line.function, short, what, self._most_below(row), ns))
         return tuple(made)
 
     def _most_below(self, row: int) -> str:
