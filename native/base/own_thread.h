@@ -7,7 +7,11 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
+
+#include <thread>
+#include <utility>
 
 namespace leadline {
 
@@ -28,6 +32,28 @@ inline void begin_own_thread(pid_t loaded_in = loading_process) noexcept {
 #else
   static_cast<void>(loaded_in);
 #endif
+}
+
+// A thread of ours that runs `body`. It begins with all signals blocked: one that the program blocks on its own
+// threads, to wait for it, would else be delivered here. Throws std::system_error where the system has no room for it.
+template <typename Body>
+std::thread own_thread(Body body) {
+  struct Blocked {
+    Blocked() noexcept {
+      sigset_t all;
+      sigfillset(&all);
+      pthread_sigmask(SIG_SETMASK, &all, &before);
+    }
+    ~Blocked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+    Blocked(const Blocked&) = delete;
+    Blocked& operator=(const Blocked&) = delete;
+    sigset_t before{};
+  };
+  const Blocked blocked;
+  return std::thread([body = std::move(body)]() mutable {
+    begin_own_thread();
+    body();
+  });
 }
 
 }  // namespace leadline

@@ -220,9 +220,10 @@ enum class MetricKind : std::uint8_t {
   kNamedCounter3 = 79,  // counter: the third of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
   kNamedCounter4 = 80,  // counter: the fourth of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
   kQueueWait = 81,  // from when a graph's node was put into a pool of threads until one of these took it up; runs that are not counted here went on in the thread that made their input
+  kAgain = 82,  // calls of an operator with the arguments and values of an earlier call, by value numbers; a lower bound, counted where shapes are
 };
-inline constexpr std::size_t kMetricKindCount = 82;
-inline constexpr std::array<std::string_view, 82> kMetricKindNames{{
+inline constexpr std::size_t kMetricKindCount = 83;
+inline constexpr std::array<std::string_view, 83> kMetricKindNames{{
     "time",
     "call_time",
     "alloc_bytes",
@@ -305,6 +306,7 @@ inline constexpr std::array<std::string_view, 82> kMetricKindNames{{
     "named_counter_3",
     "named_counter_4",
     "queue_wait",
+    "again",
 }};
 constexpr std::string_view to_string(MetricKind kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);
@@ -464,7 +466,7 @@ struct MetricInfo {
   std::string_view unit;
   bool additive;
 };
-inline constexpr std::array<MetricInfo, 82> kMetricInfo{{
+inline constexpr std::array<MetricInfo, 83> kMetricInfo{{
     {"time", "ns", true},
     {"call_time", "ns", false},
     {"alloc_bytes", "bytes", true},
@@ -547,6 +549,7 @@ inline constexpr std::array<MetricInfo, 82> kMetricInfo{{
     {"named_counter_3", "1", true},
     {"named_counter_4", "1", true},
     {"queue_wait", "ns", false},
+    {"again", "1", true},
 }};
 constexpr const MetricInfo& info(MetricKind kind) noexcept {
   return kMetricInfo[static_cast<std::size_t>(kind)];

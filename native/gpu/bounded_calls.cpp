@@ -54,10 +54,7 @@ bool BoundedCalls::run(std::function<void()> call, std::chrono::milliseconds lim
   };
   if (!wait([this] { return !shared_->is_busy(); })) return false;
   if (!thread_.joinable()) {
-    thread_ = std::thread([shared = shared_] {
-      begin_own_thread();
-      shared->serve();
-    });
+    thread_ = own_thread([shared = shared_] { shared->serve(); });
   }
   shared_->call = std::move(call);
   const std::uint64_t mine = ++shared_->asked;

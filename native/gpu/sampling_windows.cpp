@@ -22,7 +22,7 @@ void SamplingWindows::begin(std::int64_t now_ns) {
 void SamplingWindows::start_thread() {
   const std::lock_guard lock(wake_mutex_);
   if (window_s_ <= 0 || ending_ || thread_.joinable()) return;
-  thread_ = std::thread([this] {
+  thread_ = own_thread([this] {
     run();
     const std::lock_guard ended(wake_mutex_);
     ended_ = true;
@@ -65,7 +65,6 @@ WindowCounters SamplingWindows::counters() const {
 }
 
 void SamplingWindows::run() {
-  begin_own_thread();
   constexpr double kLookS = 0.1;  // how often a program that rests, or has nothing to measure yet, is looked at
   std::unique_lock wake(wake_mutex_);
   while (!ending_) {

@@ -68,13 +68,8 @@ class Session::Flusher {
     if (thread_.joinable()) return;
     stop_.store(false);
     wake_ = termination::listen();
-    // The program's signals are not for this thread.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     try {
-      thread_ = std::thread([this] { run(); });
+      thread_ = own_thread([this] { run(); });
       pthread_setname_np(thread_.native_handle(), "leadline-flush");
     } catch (const std::exception&) {  // no thread, or no memory for one
       termination::forget();           // nobody would answer
@@ -82,7 +77,6 @@ class Session::Flusher {
                      "No thread for writing segments could be started (see ulimit -u and memory); a killed process "
                      "leaves nothing.");
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   void end() {
     if (!thread_.joinable()) return;
@@ -99,7 +93,6 @@ class Session::Flusher {
   }
 
   void run() {
-    begin_own_thread();
     tid_.store(static_cast<pid_t>(syscall(SYS_gettid)));
     // The first segment comes early, so that a program that dies young leaves something. When the next one is due
     // outlives a rest: a program that forks all the time still writes each interval.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -48,8 +49,16 @@ class OwnThread:
         self.ident = 0
 
     def start(self) -> None:
-        """Raises RuntimeError where the system has no room for another thread."""
-        _original("start_new_thread")(self._run, ())
+        """Raises RuntimeError where the system has no room for another thread.
+
+        It begins with all signals blocked: one that the program blocks on its own threads, to wait for it, would else
+        be delivered here."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+            _original("start_new_thread")(self._run, ())
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def is_alive(self) -> bool:
         """Of one that was started."""

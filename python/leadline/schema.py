@@ -194,6 +194,7 @@ class MetricKind(_Kind):
     NAMED_COUNTER_3 = 79
     NAMED_COUNTER_4 = 80
     QUEUE_WAIT = 81
+    AGAIN = 82
     CPU_TIME = 0  # its name in an earlier release
 
 
@@ -765,6 +766,12 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         "ns",
         False,
         "from when a graph's node was put into a pool of threads until one of these took it up; runs that are not counted here went on in the thread that made their input",
+    ),
+    MetricInfo(
+        MetricKind.AGAIN,
+        "1",
+        True,
+        "calls of an operator with the arguments and values of an earlier call, by value numbers; a lower bound, counted where shapes are",
     ),
 )
 

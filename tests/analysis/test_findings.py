@@ -85,7 +85,7 @@ def test_a_slow_first_batch_and_an_idle_device_are_told_where_the_loop_waits():
         """
     )
     told = " ".join(named(analyze(profile), "data_loading").evidence)
-    assert "one batch, the first as a rule, took 900 ms" in told
+    assert "one batch, usually the first, took 900 ms" in told
     assert "the device idles 5.00 ms a step meanwhile" in told
 
 

@@ -187,7 +187,7 @@ def test_nobody_is_named_where_counts_cannot_be_compared(there: list[Standing]) 
     verdict = diagnose(there, range(3))
     assert verdict.roots == ()
     assert verdict.sentences == (
-        "Of default_pg (3 ranks) nobody can be said to be behind: rank 1 has been measured from the middle of the job "
+        "No rank of default_pg (3 ranks) can be called late: rank 1 has been measured from the middle of the job "
         "on, so counts of ranks cannot be compared.",
     )
 

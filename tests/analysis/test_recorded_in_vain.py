@@ -44,7 +44,7 @@ def findings(profile: Profile):
 def test_a_forward_pass_that_nothing_goes_back_through_is_named_with_what_calls_it():
     (found,) = findings(program(*passes(43, 10, 30, 10)))
     assert (
-        found.title == "The forward pass of teacher is recorded for a backward pass that never comes, 23 % of the step"
+        found.title == "The forward pass of teacher is recorded for a backward pass that never runs, 23 % of the step"
     )
     assert found.severity.value == "warning"
     assert found.lines[0].line == 43
@@ -94,7 +94,7 @@ def test_memory_alone_is_reason_enough():
 
 def test_lines_outside_of_modules_are_named_by_their_function():
     (found,) = findings(program("python shaped @ /home/ada/train.py:43", "  " + called("aten::exp", 10, 30, 10)))
-    assert found.title.startswith("What shaped computes here is recorded for a backward pass that never comes")
+    assert found.title.startswith("What shaped computes here is recorded for a backward pass that never runs")
 
 
 def test_evaluation_between_epochs_counts_beside_the_step(tmp_path):

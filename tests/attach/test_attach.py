@@ -144,7 +144,7 @@ def test_what_cannot_be_attached_to_says_why(tmp_path: Path) -> None:
     result = attach(gone.pid, tmp_path)
     assert (result.returncode, result.stderr) == (
         2,
-        f"leadline: There is no process {gone.pid}; `pgrep -af python` lists those that run.\n",
+        f"leadline: There is no process {gone.pid}; `pgrep -af python` lists running programs.\n",
     )
     other = subprocess.Popen(["sleep", "60"])
     try:
@@ -157,7 +157,7 @@ def test_what_cannot_be_attached_to_says_why(tmp_path: Path) -> None:
         other.kill()
         other.wait()
     result = attach(os.getpid(), tmp_path, "--seconds", "0")
-    assert result.stderr == "leadline: A process is measured for more than zero seconds, not 0.\n"
+    assert result.stderr == "leadline: The time to measure must be longer than zero, not 0 s; give --seconds 30s.\n"
     with running(tmp_path, "own") as process:
         deadline = time.monotonic() + 30
         while not list(tmp_path.glob("own.leadline*")) and time.monotonic() < deadline:

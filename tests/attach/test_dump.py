@@ -195,7 +195,7 @@ def test_refusals_are_one_sentence(tmp_path: Path) -> None:
     other = subprocess.Popen(["sleep", "60"])
     try:
         for pid, said in (
-            (gone.pid, f"leadline: There is no process {gone.pid}; `pgrep -af python` lists those that run.\n"),
+            (gone.pid, f"leadline: There is no process {gone.pid}; `pgrep -af python` lists running programs.\n"),
             (
                 other.pid,
                 f"leadline: Process {other.pid} (sleep 60) runs no Python interpreter; `pgrep -af python` lists those that do.\n",
@@ -221,7 +221,9 @@ except AttachError as error:
     print(error)
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
-    assert result.stdout == f"Process {program.pid} belongs to another user; look at it as that user, or as root.\n"
+    assert (
+        result.stdout == f"Process {program.pid} belongs to another user; run this command as that user, or as root.\n"
+    )
 
 
 CHAIN = """

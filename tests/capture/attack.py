@@ -70,7 +70,7 @@ PROGRAMS = {
     "wakeup_descriptor": 'import os, signal\nr, w = os.pipe(); os.set_blocking(w, False); signal.set_wakeup_fd(w)\nsignal.signal(10, lambda *_: None); os.kill(os.getpid(), 10)\nprint(os.read(r, 9))',
     "own_surroundings": "import os, sys, threading, traceback, logging\nprint(sys.argv[0].endswith('program.py'), __file__ == sys.argv[0], __name__, sys.path[0] == os.path.dirname(__file__), len(traceback.extract_stack()), threading.active_count(), logging.root.handlers, sys.getswitchinterval(), sys.getrecursionlimit(), sys.gettrace(), sys.getprofile(), sorted(os.environ.get('PYTHONPATH', '').split(':')) != 1)",
     "collector": 'import gc\ngc.callbacks.clear(); gc.disable(); gc.set_threshold(1)\ngc.freeze(); print(gc.isenabled(), gc.collect() >= 0, gc.get_threshold())',
-    "finalizers": "class A:\n def __del__(self): print('gone'); raise ValueError('late')\na = A(); import weakref\nweakref.finalize(a, print, 'final')",
+    "finalizers": "class A:\n def __del__(self): print('gone'); raise ValueError('late')\nimport sys, weakref\nsys.unraisablehook = lambda u: print(u.exc_value)\na = A(); weakref.finalize(a, print, 'final')",
     "broken_pool": "import os\nfrom concurrent.futures import ProcessPoolExecutor\nif __name__ == '__main__':\n with ProcessPoolExecutor(2) as p:\n  try: p.submit(os._exit, 3).result()\n  except Exception as e: print(type(e).__name__)",
     "children_ignored": "import os, signal, subprocess\nsignal.signal(17, signal.SIG_IGN)\nprint(subprocess.call(['true'])); print(os.system('exit 3') != 1)",
     "group_killed": "import os, signal\nos.setsid(); print('alone', flush=True); os.killpg(0, signal.SIGTERM)",
@@ -78,7 +78,7 @@ PROGRAMS = {
     "shallow": "import sys\nsys.setrecursionlimit(40)\ndef f(n): return f(n + 1)\ntry: f(0)\nexcept RecursionError: print('shallow')",
     "sleep_replaced": "import time, threading\ntime.sleep = threading.Thread.start = None\nprint('replaced')",
     "one_core": 'import os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); print(len(os.sched_getaffinity(0)))',
-    "nested_run": "import subprocess, sys\nprint(subprocess.run([sys.executable, '-m', 'leadline', 'run', '-q', '-o', 'inner.leadline', '-c', 'print(7)'], capture_output=True, text=True).stdout)",
+    "nested_run": "import subprocess, sys\nr = subprocess.run([sys.executable, '-m', 'leadline', 'run', '-q', '-o', 'inner.leadline', '-c', 'print(7)'], capture_output=True, text=True)\nprint(r.returncode, r.stdout, r.stderr)",
 }  # fmt: skip
 
 

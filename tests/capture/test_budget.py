@@ -94,8 +94,8 @@ def test_a_program_of_nothing_but_events_is_measured_for_a_part_and_says_so(tmp_
     (record,) = profile.meta["processes"]
     assert record["budget"]["off_ns"]["all measuring"] > 0
     assert record["paused_ns"] > SECOND
-    (sentence,) = [one for one in build_report(profile, ReportOptions(), "").meta.estimates if "own cost" in one]
-    assert sentence.startswith("To keep own cost below 0.1% of the run, this rested: all measuring for ")
+    (sentence,) = [one for one in build_report(profile, ReportOptions(), "").meta.estimates if "overhead" in one]
+    assert sentence.startswith("To keep the overhead below 0.1% of the run, Leadline paused: all measuring for ")
 
 
 def test_samples_that_go_on_after_a_rest_are_what_was_asked_for() -> None:

@@ -216,7 +216,7 @@ def test_a_part_directory_that_somebody_removed(place) -> None:
     result = place.leadline("run", "-q", "script.py")
     assert result.returncode == 3
     assert result.stderr.decode() == (
-        f"leadline: The profile was not made: somebody has removed {place.folder / 'script.leadline.part'}.\n"
+        f"leadline: The profile was not written: {place.folder / 'script.leadline.part'} was removed.\n"
     )
 
 

@@ -1,6 +1,7 @@
 """The hooks of a session leave `os` and the environment as they were."""
 
 import os
+import pickle
 
 import pytest
 
@@ -27,6 +28,8 @@ def test_everything_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert OPTIONS_VARIABLE not in os.environ
     assert os._exit is not functions[0]
     assert os._exit.__name__ == "_exit"
+    for function in (os._exit, os.execv, os.execve, os.kill):  # a pool sends functions by their names
+        assert pickle.loads(pickle.dumps(function)) is function
     follower.uninstall()
     assert (os._exit, os.execv, os.execve) == functions
     assert os.environ[OUTPUT_VARIABLE] == "before"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -65,3 +66,13 @@ def test_a_thread_may_wait_for_itself() -> None:
     thread: OwnThread = OwnThread(lambda: thread.join(10))
     thread.start()
     assert thread.join(5) and time.monotonic() - begun < 5
+
+
+def test_the_programs_signals_are_not_for_it() -> None:
+    masks: list[set[int]] = []
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    thread = OwnThread(lambda: masks.append({int(one) for one in signal.pthread_sigmask(signal.SIG_BLOCK, ())}))
+    thread.start()
+    assert thread.join(10)
+    assert {signal.SIGTERM, signal.SIGUSR2, signal.SIGINT} <= masks[0]
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before

@@ -249,3 +249,27 @@ def wait_for(path: Path) -> None:
     while not path.exists():
         assert time.monotonic() < deadline, f"{path.name} did not appear"
         time.sleep(0.01)
+
+
+TIMED = """
+import ctypes, os, sys
+from leadline.capture.supervisor import Command, run_program
+
+class Event(ctypes.Structure):
+    _fields_ = [("value", ctypes.c_void_p), ("signal", ctypes.c_int), ("notify", ctypes.c_int), ("rest", ctypes.c_char * 48)]
+
+libc = ctypes.CDLL(None, use_errno=True)
+event, timer = Event(None, 50, 0), ctypes.c_void_p()
+every = (ctypes.c_long * 4)(0, 10_000_000, 0, 10_000_000)
+import signal
+signal.signal(50, lambda *_: None)
+assert libc.timer_create(1, ctypes.byref(event), ctypes.byref(timer)) == 0
+assert libc.timer_settime(timer, 0, every, None) == 0
+ended = run_program(Command("sleep", ("sleep", "0.3")), dict(os.environ), lambda: None)
+os._exit(ended.code if ended.signal is None else 100)
+"""
+
+
+def test_signals_that_nobody_sent_are_not_passed_on(tmp_path: Path) -> None:
+    """Such as those of CPU samples, where `leadline run` is itself part of a measured program."""
+    assert subprocess.run([sys.executable, "-c", TIMED], cwd=tmp_path, timeout=60, check=False).returncode == 0

@@ -102,7 +102,7 @@ def test_the_newest_profile_here_is_read_where_none_is_named(words, tmp_path, mo
     if "FILE" not in words:
         assert cli.main(words) == 2
         assert capsys.readouterr().err == (
-            "leadline: No FILE was named and no .leadline file is here; make one with `leadline run SCRIPT`.\n"
+            "leadline: No FILE was given and this folder has no .leadline file; make one with `leadline run SCRIPT`.\n"
         )
     for age, name in enumerate(("new", "old")):
         write_profile(

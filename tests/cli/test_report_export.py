@@ -198,4 +198,4 @@ def test_a_name_that_says_no_format(profile, capsys):
 def test_an_html_page_is_not_poured_onto_a_terminal(profile, capsys, monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     assert main(["report", str(profile), "--format", "html"]) == 2
-    assert "give it a file with -o NAME.html" in capsys.readouterr().err
+    assert "write it to a file with -o NAME.html" in capsys.readouterr().err

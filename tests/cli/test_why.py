@@ -14,7 +14,7 @@ from leadline.cli import main as cli
     [
         (["nothere.py"], "Cannot run nothere.py: there is no such file"),
         (["--", "no-such-command"], "Cannot run no-such-command: no such command"),
-        (["notes.txt"], "notes.txt is no profile, no trace that Leadline can read, and no Python script"),
+        (["notes.txt"], "notes.txt is not a profile, a trace that Leadline can read, or a Python script"),
     ],
 )
 def test_what_cannot_be_measured_is_said_first(

@@ -58,7 +58,7 @@ def test_few_runs_on_a_machine_that_others_use_give_no_verdict():
 
     quiet, busy = run(1000, 0), run(2000, 1000)
     found = compare([quiet], [busy])
-    assert "in line for a core" in found.doubt
+    assert "waiting for a core" in found.doubt
     assert judge(found, Limits()).code == 3
     assert compare([quiet], [run(1000, 400)]).doubt == "", "steps that take as long need no explanation"
     assert compare([quiet], [run(2000, 0)]).doubt == ""

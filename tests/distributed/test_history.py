@@ -48,7 +48,7 @@ def test_nobody_was(tmp_path: Path, capsys) -> None:
     write(tmp_path, {})
     (tmp_path / "cut.leadline").write_bytes(b"PK")
     assert main(["watch", str(tmp_path), "--history"]) == 0
-    assert capsys.readouterr().out == "Nobody was late in any of 7 stretches, as far as files of them tell.\n"
+    assert capsys.readouterr().out == "No rank was late in any of 7 intervals that have files.\n"
 
 
 def test_nothing_there(tmp_path: Path, capsys) -> None:

@@ -113,7 +113,7 @@ def test_few_steps_tell_nothing(tmp_path: Path) -> None:
         SimulatedRank(rank, 4, steps=4, data=(500 if rank == 1 else 1) * MS).write(tmp_path)
     found = ranks_of(merge_files([str(tmp_path)]).profile)
     assert found is not None and found.late == ()
-    assert found.lawful == ("4 steps are too few to say who is late.",)
+    assert found.lawful == ("4 steps are too few to say which rank is late.",)
 
 
 def test_analyze_names_the_rank_too(tmp_path: Path, capsys) -> None:

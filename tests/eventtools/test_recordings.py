@@ -58,7 +58,7 @@ def test_tools_run_on_events_drawn_by_hand(
     [
         ('{"event": "dance"}', "no event 'dance'"),
         ('{"event": "launch", "colour": 3}', "no column 'colour'"),
-        ('{"event": "launch", "time": "late"}', "is no number"),
+        ('{"event": "launch", "time": "late"}', "is not a number"),
         ("{", "drawn.jsonl:1 cannot be read"),
     ],
 )
@@ -192,4 +192,4 @@ def test_memory_and_times_of_two_runs_meet_by_call_path(run: Runner, capsys: pyt
     matched, of = said.split(": ")[1].split(" rows")[0].split(" of ")
     assert matched == of
     assert main(["join", str(run.folder / "out.leadline"), str(memory), "-o", str(joined)]) == 2
-    assert "No tool ran in" in capsys.readouterr().err
+    assert "No event tool ran in" in capsys.readouterr().err

@@ -29,8 +29,8 @@ def frames(stack):
     return [{"name": name, "filename": file, "line": line} for name, file, line in stack]
 
 
-def snapshot(seed: int, count: int = 400, lost: int = 0):
-    """A random history, its ledger: (pickled object, bytes alive at the most, of them by line of the user's)."""
+def snapshot(seed: int, count: int = 400, lost: int = 0, places: int = 0):
+    """A random history (`places`: of so many addresses, each used again), its ledger: (pickled object, bytes alive at the most, of them by line of the user's)."""
     draw = random.Random(seed)
     shared = [frames(stack) for stack in STACKS]
     history, alive, peak, at_peak, live = [], {}, 0, {}, 0
@@ -43,6 +43,9 @@ def snapshot(seed: int, count: int = 400, lost: int = 0):
             live -= size
         else:
             address = (moment + 1) * 64 * MIB
+            if places:
+                free = [place for place in range(1, places + 1) if place * 64 * MIB not in alive]
+                address = draw.choice(free) * 64 * MIB if free else address
             size, which = draw.randint(1, 32 * MIB), draw.randrange(3)
             alive[address] = (size, which)
             history.append(("alloc", address, size, which, moment))
@@ -90,6 +93,19 @@ def test_the_peak_and_who_held_it(tmp_path, seed):
     assert profile.tree.root.inclusive("peak_live_bytes").sum == peak
     wanted = dict(zip(("forward", "backward", "optimizer"), (at_peak[which] for which in range(3)), strict=True))
     assert by_phase(profile, "peak_live_bytes") == wanted
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_address_that_is_used_again_holds_what_is_there_now(tmp_path, seed):
+    content, peak, at_peak = snapshot(seed, places=12)
+    profile = opened(tmp_path, content)
+    assert profile.tree.root.inclusive("peak_live_bytes").sum == peak
+    wanted = dict(zip(("forward", "backward", "optimizer"), (at_peak[which] for which in range(3)), strict=True))
+    assert by_phase(profile, "peak_live_bytes") == {name: size for name, size in wanted.items() if size} or wanted
+    allocated = sum(one["size"] for one in content["device_traces"][0] if one["action"] == "alloc")
+    freed = sum(one["size"] for one in content["device_traces"][0] if one["action"] == "free_completed")
+    assert profile.tree.root.inclusive("alloc_bytes").sum == allocated
+    assert profile.tree.root.inclusive("free_bytes").sum == freed
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -55,7 +55,7 @@ def test_each_habit_is_named_on_its_line(run: Callable[..., Ran]) -> None:
     missing, vain = named["donation"]
     assert missing.title.startswith("jit(update) keeps 512 KiB of old arguments")
     assert "weights and momentum" in missing.evidence[0] and "donate_argnums=(0, 1)" in missing.remedy
-    assert vain.evidence == ("donated in vain: values: float32[256,256]",)
+    assert vain.evidence == ("donated without use: values: float32[256,256]",)
     assert "doubles come in as argument factor" in named["double_precision"][0].evidence
     assert named["unrolled_loop"][0].title.startswith("A loop of 60 turns is unrolled into jit(shallow): 120 of its ")
     assert "float() waits for the device once a step" in named["synchronisation"][0].title

@@ -156,8 +156,8 @@ def test_what_is_refused_is_said_and_all_else_is_measured(tmp_path: Path, fakes:
     [
         (["--gpu-metrics", "flops"], "there are occupancy"),
         (["--gpu-metrics", "all,flops"], "no GPU metric 'flops'"),
-        (["--gpu-metrics", ""], "--gpu-metrics names none; there are occupancy"),
-        (["--gpu-metrics", " , "], "--gpu-metrics names none"),
+        (["--gpu-metrics", ""], "--gpu-metrics needs names: occupancy"),
+        (["--gpu-metrics", " , "], "--gpu-metrics needs names"),
         (["--gpu-metrics", "global"], "add --replay"),
         (["--replay"], "say which with --gpu-metrics"),
         (["--instructions", "--gpu-metrics", "all"], "two runs"),

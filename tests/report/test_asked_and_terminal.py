@@ -72,18 +72,18 @@ def test_the_summary_shows_the_other_thread_that_worked():
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
-        ("gpu_metrics", ["dram"], "Hardware counters of GPU kernels were asked for and there are none: No CUDA."),
-        ("instructions", "continuous", "Instructions of GPU kernels were asked for and there are none: No CUDA."),
+        ("gpu_metrics", ["dram"], "Hardware counters of GPU kernels were requested, but there are none: No CUDA."),
+        ("instructions", "continuous", "Instructions of GPU kernels were requested, but there are none: No CUDA."),
         (
             "trace",
             {"steps": 3, "seconds": None, "wait": 1},
-            "The trace window never opened, as the program did not end 2 steps: mark them by leadline.step(), or take "
+            "The trace window never opened, because the program did not end 2 steps: mark steps with leadline.step(), or use "
             "--trace seconds=S,wait=0.",
         ),
         (
             "trace",
             {"steps": None, "seconds": 5, "wait": 0},
-            "The trace window has no event: nothing that is measured ran while it was open.",
+            "The trace window has no event: no measured work ran while it was open.",
         ),
     ],
 )

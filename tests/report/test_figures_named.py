@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tarfile
 from pathlib import Path
 
@@ -97,4 +96,4 @@ def test_eight_imported_ranks_state_no_own_cost():
     with tarfile.open(found[0]) as archive:
         assert len(archive.getnames()) >= 8
     text = render_text(build_report(leadline.open(found[0]), ReportOptions()))
-    assert re.search(r"own cost\s+n/a", text)
+    assert "overhead not known" in " ".join(text.split())

@@ -135,7 +135,7 @@ def test_mistakes_are_one_sentence_and_exit_code_2(file, arguments, sentence, ca
 def test_no_file_is_a_sentence(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert main(["analyze"]) == 2
-    assert "No FILE was named" in capsys.readouterr().err
+    assert "No FILE was given" in capsys.readouterr().err
 
 
 def test_the_list_says_why_each_default_is_what_it_is(capsys):

@@ -69,7 +69,7 @@ Tensor memory  16.0 KiB in 6 allocations, 0 B freed
        100 %   8.00 KiB  model/gpt.py:12 Block.forward  model.h.* › aten::linear
 
 Capture quality
-  own cost 1.0 % of the run, 64.0 KiB held
+  overhead 1.0 % of the run, 64.0 KiB held
   12 × free_unknown: memory freed that was allocated before measuring began
   1 × provider_unavailable: CUPTI is held by nsys.
 
@@ -87,7 +87,7 @@ hottest     52 %   2.60 ms  model/gpt.py:12 Block.forward  model.h.* › aten::l
             10 %    500 µs  train.py:70 main  optimizer › Optimizer.step#SGD.step
            6.0 %    300 µs  train.py:70 main  data loading › aten::stack
 memory    peak 8.00 KiB of tensors on CPU, 100 % from model/gpt.py:12 Block.forward
-quality   not everything was measured: 12 free_unknown, 1 provider_unavailable; own cost 1.0 % of t…
+quality   not everything was measured: 12 free_unknown, 1 provider_unavailable; overhead 1.0 % of t…
 next      leadline report run.leadline --format html -o run.html
           leadline report run.leadline --focus 'model/gpt\.py:12$'
           leadline export run.leadline --format speedscope -o run.speedscope.json
@@ -99,7 +99,7 @@ compute-bound on the CPU: matrix products and convolutions 4.17 ms, 42 % of the 
           aten::addmm   model/gpt.py:12
   because off a core, in short waits 1.00 ms, 10 % of the run
           unexplained 3.73 ms, 37 % of the run
-trust     13 measurements lost, own cost 1.0 %, 37 % of the run is not explained, Python was not
+trust     13 measurements lost, overhead 1.0 %, 37 % of the run is not explained, Python was not
           sampled, nothing repeats often enough to be a step
 """
 
@@ -133,7 +133,7 @@ def test_every_thread_that_worked_is_shown_with_its_rank():
         "  rank 0, autograd             1.00 µs       40 %     0 %           0 %   ~60 %  oooooo..........",
         "  rank 0 child 4, main thread  1.00 µs        0 %     0 %           0 %  ~100 %  ................",
         "  rank 1, main thread          1.00 µs       10 %     0 %          70 %   ~20 %  ooddddddddddd...",
-        "  1 more thread ran for less: 1 ns in all",
+        "  1 more thread ran for 1 ns in all",
     ]
 
 
@@ -177,9 +177,9 @@ def test_a_wait_for_a_device_spins_or_sleeps(ran, said):
 
 def test_nothing_measured_says_so():
     text = printed(build("process idle.py"))
-    assert "n/a: nothing was measured" in text
+    assert "no data" in text
     assert "nothing lost" in text
-    assert "n/a: no operator or region was measured" in summarize(build("process idle.py"), "x.leadline")
+    assert "no data: no operator or region was measured" in summarize(build("process idle.py"), "x.leadline")
 
 
 def test_an_unfinished_run_says_so():

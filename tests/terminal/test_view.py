@@ -132,10 +132,36 @@ def test_a_row_leads_to_the_tree_and_a_line_to_the_source(tmp_path: Path):
 def test_a_source_that_is_gone_is_a_sentence_and_the_lines_measured():
     seen = look(build(PROGRAM), "3", *["right_square_bracket"] * 3, "enter")
     assert "The file cannot be read here" in seen.text
-    assert seen.line(" 5").split()[:5] == ["900", "µs", "900", "µs", "5"]
+    assert seen.line("µs     5").split()[:5] == ["900", "µs", "900", "µs", "5"]
 
 
 def test_help_lists_the_keys_and_any_of_its_keys_closes_it(real):
     _, asked, closed = looks(real, "question_mark", "escape")
     assert "bottom-up or top-down" in asked.text
     assert "bottom-up or top-down" not in closed.text
+
+
+def test_the_overview_begins_with_why_the_step_is_slow(real):
+    said = real.verdict.sentence.split(",")[0]
+    assert said.lower() in " ".join(look(real).lines[:12]).lower()
+
+
+def test_the_source_page_opens_at_the_hottest_line(tmp_path):
+    source = tmp_path / "train.py"
+    source.write_text("import torch\n\n\ndef step():\n    return work()\n")
+    profile = build(PROGRAM.replace("/home/ada/train.py", str(source)))
+    seen = look(profile, "4")
+    assert str(source) in seen.text
+    assert "return work()" in seen.line("µs     5")
+
+
+def test_the_timeline_has_the_lanes_of_each_step():
+    profile = build(
+        """
+process train.py | pid=10
+  thread MainThread | tid=10 wall_ns=1000000 operator_ns=1000000
+    phase forward
+      operator aten::mm | time=600000/2 call_time=600000/2
+"""
+    )
+    assert "no trace window" in look(profile, "5").text.lower() or "window" in look(profile, "5").text

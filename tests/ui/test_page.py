@@ -103,7 +103,7 @@ def test_the_page_of_a_timeline_holds_the_predictions_that_were_asked_for(profil
         [*command, "--whatif", "warp"], cwd=folder, capture_output=True, text=True, timeout=100, check=False
     )
     assert wrong.returncode == 2
-    assert "There is no prediction named warp. There are: " in wrong.stderr
+    assert "There is no prediction called warp. There are: " in wrong.stderr
     assert "faster cpu 2x" in wrong.stderr
 
 

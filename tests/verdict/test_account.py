@@ -249,7 +249,7 @@ def test_a_queue_of_another_process_is_no_file_and_says_what_that_process_does()
     )
     verdict = verdict_of(build(text))
     assert verdict.kind == "blocked"
-    assert "waiting for what another process makes" in verdict.sentence
+    assert "waiting for the output of another process" in verdict.sentence
     assert verdict.place is not None
     assert verdict.place.text == "train.py:42"
     assert verdict.because[0] == "meanwhile the process that runs actor sleeps 90 % of its time  train.py:12"
@@ -258,13 +258,13 @@ def test_a_queue_of_another_process_is_no_file_and_says_what_that_process_does()
 @pytest.mark.parametrize(
     ("threads", "cores", "throttled_ms", "who", "do"),
     [
-        (8, 2, 0, "each operator runs on 8 threads, and the program may use 2 cores", "torch.set_num_threads(2)"),
-        (2, 2, 0, "other threads or programs had them all", "Give it cores of its own"),
+        (8, 2, 0, "each operator runs on 8 threads, but the program has 2 cores", "torch.set_num_threads(2)"),
+        (2, 2, 0, "other threads or programs had all cores", "Give it its own cores"),
         (
             2,
             2,
             100,
-            "the quota of its control group held the program back for 100 ms",
+            "the CPU quota of its control group stopped the program for 100 ms",
             "Raise the container's CPU quota",
         ),
     ],

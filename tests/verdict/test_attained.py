@@ -62,4 +62,4 @@ def test_a_type_or_a_number_of_threads_without_a_rate_says_nothing() -> None:
 def test_the_verdict_says_it() -> None:
     verdict = judge(product(9))
     assert verdict.kind == "compute"
-    assert any("of what this machine can do" in fact for fact in verdict.because)
+    assert any("of this machine's peak" in fact for fact in verdict.because)

@@ -71,3 +71,28 @@ def test_the_webview_allows_no_inline_script_and_no_address():
     assert policy.startswith("default-src 'none';")
     assert "unsafe" not in policy
     assert "http" not in policy
+
+
+def test_an_icon_keys_and_a_walkthrough_of_commands_that_exist(package):
+    with zipfile.ZipFile(package) as archive:
+        manifest = json.loads(archive.read("extension/package.json"))
+        assert archive.read(f"extension/{manifest['icon']}").startswith(b"\x89PNG")
+        names = archive.namelist()
+    contributes = manifest["contributes"]
+    declared = {one["command"] for one in contributes["commands"]}
+    assert {one["command"] for one in contributes["keybindings"]} <= declared
+    for step in contributes["walkthroughs"][0]["steps"]:
+        assert f"extension/{step['media']['markdown']}" in names
+        for said in (step["description"], *step.get("completionEvents", ())):
+            assert set(re.findall(r"[cC]ommand:(leadline\.\w+)", said)) <= declared
+
+
+def test_traces_open_by_what_leadline_imports():
+    from leadline.cli.main import main
+
+    manifest = json.loads((ROOT / "ui" / "vscode" / "package.json").read_text(encoding="utf-8"))
+    (traces,) = (one for one in manifest["contributes"]["customEditors"] if one["viewType"] == "leadline.trace")
+    assert traces["priority"] == "option"  # a text editor stays the first choice for JSON
+    source = (ROOT / "ui" / "vscode" / "asking.ts").read_text(encoding="utf-8")
+    words = re.search(r'\["import", trace\.fsPath, "(-o)", made\.fsPath, "(--force)"\]', source)
+    assert words and main(["import", "nothing.pt.trace.json", words[1], "made.leadline", words[2]]) == 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from leadline.whatif import load, predict, simulate
 from leadline.whatif.export import strips
 from leadline.whatif.export.spans import measured_slices, simulated_slices
+from leadline.whatif.export.strips import BINS, LEVELS
 
 
 def test_a_faster_cpu_is_drawn_half_as_long_on_the_same_axis(tmp_path: Path) -> None:
@@ -27,12 +27,13 @@ def test_a_faster_cpu_is_drawn_half_as_long_on_the_same_axis(tmp_path: Path) -> 
     graph = load(path)
     (found,) = predict(graph, ["faster"], {"device": "cpu", "factor": "2"}).scenarios
     assert found.graph is not None and found.result is not None
-    page = strips(graph, found.title, found.graph, found.result)
-    assert "Of steps 0 and 1:" in page and "with faster cpu 2x" in page
-    busy = {}
-    for label, inside in re.findall(r"aria-label='([^']+)'[^>]*>(.*?)</svg>", page):
-        bars = re.findall(r"width=(\d+) height=10 fill-opacity=([\d.]+)", inside)
-        busy[label.rsplit(", ", 1)[1]] = sum(int(width) * float(opacity) for width, opacity in bars)
+    drawn = strips(graph, found.title, found.graph, found.result)
+    assert drawn is not None and drawn.steps == (0, 1) and drawn.title == "faster cpu 2x"
+    (lane,) = drawn.lanes
+    busy = {
+        which: sum(width * level / LEVELS for _, width, level in runs)
+        for which, runs in (("measured", lane.measured), ("predicted", lane.predicted))
+    }
     # 1000 of 1750 us are busy, an operator inside another one counts once, and 400 bins are what was measured; a bin at
     # the edge of an operator is drawn a little fuller than it is
     assert busy["measured"] == pytest.approx(400 * 1000 / 1750, abs=3)
@@ -69,7 +70,8 @@ def test_steps_that_are_drawn_take_the_mean_time(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     path.write_text(json.dumps({"traceEvents": events}))
     graph = load(path)
-    page = strips(graph, "nothing", graph, simulate(graph))
-    assert "Of steps 1 and 2: above as measured (4.00 ms)" in page, "the mean of the six behind the warm-up is 2 ms"
-    widths = re.findall(r"width=(\d+) height=10 fill-opacity=([\d.]+)", page)
-    assert [(int(width), float(opacity)) for width, opacity in widths] == [(400, 1.0), (400, 1.0)]
+    drawn = strips(graph, "nothing", graph, simulate(graph))
+    assert drawn is not None
+    assert drawn.steps == (1, 2) and drawn.measured_ns == 4_000_000, "the mean of the six behind the warm-up is 2 ms"
+    (lane,) = drawn.lanes
+    assert lane.measured == lane.predicted == ((0, BINS, LEVELS),)

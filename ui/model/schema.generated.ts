@@ -143,6 +143,7 @@ export const MetricKindNames = [
   "named_counter_3",
   "named_counter_4",
   "queue_wait",
+  "again",
 ] as const;
 export type MetricKind = (typeof MetricKindNames)[number];
 
@@ -229,6 +230,7 @@ export const MetricKindDocs: Record<MetricKind, string> = {
   named_counter_3: "counter: the third of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`",
   named_counter_4: "counter: the fourth of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`",
   queue_wait: "from when a graph's node was put into a pool of threads until one of these took it up; runs that are not counted here went on in the thread that made their input",
+  again: "calls of an operator with the arguments and values of an earlier call, by value numbers; a lower bound, counted where shapes are",
 };
 
 export const LossKindNames = [
@@ -395,6 +397,7 @@ export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; d
   named_counter_3: { unit: "1", additive: true, doc: "counter: the third of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`" },
   named_counter_4: { unit: "1", additive: true, doc: "counter: the fourth of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`" },
   queue_wait: { unit: "ns", additive: false, doc: "from when a graph's node was put into a pool of threads until one of these took it up; runs that are not counted here went on in the thread that made their input" },
+  again: { unit: "1", additive: true, doc: "calls of an operator with the arguments and values of an earlier call, by value numbers; a lower bound, counted where shapes are" },
 };
 
 export const StallGroupDocs: Record<string, string> = {

@@ -12,6 +12,7 @@ import { storedReport } from "../model/stored";
 import { visible } from "../model/units";
 import { placeOf, sourceLink, sourceOf, went } from "./address";
 import { CapturePage } from "./capture";
+import { ChangesPage } from "./changes/tab";
 import { useComparison } from "./comparison";
 import { DiffPage } from "./diff/page";
 import { FlamePage, type FlameHandle } from "./flame/page";
@@ -28,8 +29,9 @@ import { StartPage } from "./start/page";
 import { SourcePage, type SourcePlace } from "./source/page";
 import { TimelinePage } from "./timeline/page";
 import { TablesPage, type TableName } from "./tables/page";
+import { AS_OPENED, stateOf, tableLink, type TableState } from "./tables/place";
 
-const PAGES = ["overview", "flame", "tables", "timeline", "source", "kernels", "diff", "capture"];
+const PAGES = ["overview", "flame", "tables", "timeline", "source", "kernels", "changes", "diff", "capture"];
 
 /** Its place in links, its heading, itself. */
 type Tab = [string, string, preact.JSX.Element];
@@ -53,7 +55,7 @@ const HELD_MS = 300;
 /** What stays when the next look at a run is shown. */
 interface Kept {
   flame: FlameState | null;
-  table: TableName | null;
+  table: { name: TableName; state: TableState } | null;
   /** The row that the flame graph is zoomed to. */
   zoomed: number | null;
 }
@@ -102,6 +104,10 @@ async function follow(root: HTMLElement, host: Host, first: AppProps): Promise<v
   } catch {
     draw("lost");
   }
+}
+
+function tableOf(place: ReturnType<typeof placeOf>): { name: TableName; state: TableState } {
+  return { name: place.table, state: stateOf(place.parameters) };
 }
 
 async function asked(host: Host): Promise<Said> {
@@ -162,7 +168,7 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
       ? { ...kept.flame, row: kept.zoomed }
       : { ...firstState(profile), ...fromLink(placeOf(location.hash).parameters, profile) },
   );
-  const [table, setTable] = useState<TableName>(() => kept?.table ?? placeOf(location.hash).table);
+  const [table, setTable] = useState(() => kept?.table ?? tableOf(placeOf(location.hash)));
   const [place, setPlace] = useState<SourcePlace>(() => ({ ...sourceOf(placeOf(location.hash).parameters), asked: 0 }));
   const [help, setHelp] = useState(false);
   const [zoomed, setZoomed] = useState<number | null>(flameState.row || null);
@@ -174,11 +180,16 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
 
   const show = (name: string) => {
     setPage(name);
-    if (placeOf(location.hash).page !== name) went(`#${name}`);
+    if (placeOf(location.hash).page !== name) went(name === "tables" ? tableLink(table.name, table.state) : `#${name}`);
   };
   const chooseTable = (name: TableName) => {
-    setTable(name);
-    went(`#tables/${name}`);
+    setTable({ name, state: AS_OPENED });
+    went(tableLink(name, AS_OPENED));
+  };
+  const lookAtTable = (change: Partial<TableState>) => {
+    const state = { ...table.state, ...change };
+    setTable({ name: table.name, state });
+    went(tableLink(table.name, state), true);
   };
   const setFlameState = (change: Partial<FlameState>) => setFlame((old) => ({ ...old, ...change }));
   const opened: Opened = {
@@ -216,7 +227,8 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
       },
     },
   };
-  const current = PAGES.includes(page) ? page : "overview";
+  const known = PAGES.filter((name) => (name !== "kernels" || inside) && (name !== "changes" || host.changes));
+  const current = known.includes(page) ? page : "overview";
   const pages: Tab[] = [
     ["overview", "Overview", <StartPage opened={opened} shown={current === "overview"} />],
     [
@@ -237,11 +249,21 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
     [
       "tables",
       "Tables",
-      <TablesPage opened={opened} table={table} choose={chooseTable} shown={current === "tables"} />,
+      <TablesPage
+        opened={opened}
+        table={table.name}
+        state={table.state}
+        say={lookAtTable}
+        choose={chooseTable}
+        shown={current === "tables"}
+      />,
     ],
     ["timeline", "Timeline", <TimelinePage opened={opened} shown={current === "timeline"} />],
     ["source", "Source", <SourcePage opened={opened} place={place} shown={current === "source"} />],
     ...(inside ? [["kernels", "Kernels", <KernelsPage opened={opened} shown={current === "kernels"} />] as Tab] : []),
+    ...(host.changes
+      ? [["changes", "What if", <ChangesPage opened={opened} shown={current === "changes"} />] as Tab]
+      : []),
     ["diff", "Compare", <DiffPage opened={opened} shown={current === "diff"} />],
     ["capture", "Trust", <CapturePage opened={opened} />],
   ];
@@ -256,7 +278,7 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
     const follow = () => {
       const place = placeOf(location.hash);
       setPage(place.page);
-      if (place.page === "tables") setTable(place.table);
+      if (place.page === "tables") setTable(tableOf(place));
       if (place.page === "source") setPlace((old) => ({ ...sourceOf(place.parameters), asked: old.asked + 1 }));
       if (place.page !== "flame") return;
       const asked = fromLink(place.parameters, profile);

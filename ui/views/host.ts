@@ -1,6 +1,7 @@
 // Where a page gets what it shows, and what the place it runs in can do for it: the self-contained file, the local server,
 // VS Code. A page never asks which of them it is.
 
+import type { Changes } from "../model/changes";
 import type { Comparison } from "../model/comparison";
 import type { ComparedTree } from "../model/diff";
 import type { Predicted } from "../model/predicted";
@@ -32,6 +33,8 @@ export interface Host {
   comparison?(): Promise<Compared | null>;
   /** A predicted timeline, by the title of its scenario (empty: the best advice); absent where there is no Python. */
   predicted?(index: number, name: string): Promise<Predicted>;
+  /** What changes would do, and what was tried; absent where there is no Python. */
+  changes?(index: number): Promise<Changes | { trouble: string }>;
   /** Titles of those that are at hand, so the page shows them at once. */
   readonly predictedAtOnce?: readonly string[];
   /** The text of a source file that the profile names; null where it cannot be had or has changed. */

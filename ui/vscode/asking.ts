@@ -1,5 +1,5 @@
-// What Python says of profiles that are open: `leadline view --data`, where the extension's host can start a program and the
-// workspace is trusted.
+// What Python says of profiles that are open (`leadline view --data`), and traces as profiles (`leadline import`): where the
+// extension's host can start a program and the workspace is trusted.
 
 import * as vscode from "vscode";
 import type { PythonSays } from "../views/host";
@@ -13,7 +13,7 @@ interface ChildProcess {
     file: string,
     words: string[],
     options: { timeout: number; maxBuffer: number; windowsHide: boolean },
-    done: (error: Error | null, output: string) => void,
+    done: (error: Error | null, output: string, errors: string) => void,
   ): void;
 }
 
@@ -21,20 +21,34 @@ declare function require(name: string): ChildProcess;
 
 /** Null where nothing can be asked or there is no answer: what the file has stored is shown then. */
 export async function pythonSays(uris: vscode.Uri[]): Promise<PythonSays | null> {
-  if (!vscode.workspace.isTrusted || uris.some(({ scheme }) => scheme !== "file")) return null;
-  const node = ofNode();
-  if (!node) return null;
-  const words = ["-m", "leadline", "view", ...uris.map((uri) => uri.fsPath), "--data", "-"];
-  const python = await interpreter(uris[0]);
-  const options = { timeout: PATIENCE_MS, maxBuffer: MOST_BYTES, windowsHide: true };
-  const output = await new Promise<string>((resolve) =>
-    node.execFile(python, words, options, (error, text) => resolve(error ? "" : text)),
-  );
+  if (uris.some(({ scheme }) => scheme !== "file")) return null;
   try {
-    return JSON.parse(output) as PythonSays;
+    return JSON.parse(await answer(uris[0], ["view", ...uris.map((uri) => uri.fsPath), "--data", "-"])) as PythonSays;
   } catch {
-    return null; // no Leadline there, or another release of it
+    return null; // nothing can be asked, no Leadline there, or another release of it
   }
+}
+
+/** A trace of another profiler as a profile, in the file `made`. Raises an error with a sentence. */
+export async function imported(trace: vscode.Uri, made: vscode.Uri): Promise<void> {
+  if (!vscode.workspace.isTrusted || trace.scheme !== "file" || !ofNode())
+    throw new Error(
+      "A trace is read by Python, in a trusted workspace on this machine; `leadline import` makes a profile that opens everywhere.",
+    );
+  await answer(trace, ["import", trace.fsPath, "-o", made.fsPath, "--force"]);
+}
+
+/** What `leadline WORDS` prints; raises what it says where it fails. */
+async function answer(resource: vscode.Uri, words: string[]): Promise<string> {
+  const node = ofNode();
+  if (!node || !vscode.workspace.isTrusted || resource.scheme !== "file") throw new Error("Nothing can be run here.");
+  const python = await interpreter(resource);
+  const options = { timeout: PATIENCE_MS, maxBuffer: MOST_BYTES, windowsHide: true };
+  return new Promise((resolve, reject) =>
+    node.execFile(python, ["-m", "leadline", ...words], options, (error, text, said) =>
+      error ? reject(new Error(said.trim().split("\n").at(-1) || error.message)) : resolve(text),
+    ),
+  );
 }
 
 /** The extension's host in a browser has no processes. */

@@ -45,6 +45,7 @@ const files = {
   "extension/package.json": JSON.stringify(manifest, null, 2) + "\n",
   "extension/readme.md": await readFile(join(here, "README.md")),
   "extension/LICENSE.txt": await readFile(join(root, "LICENSE")),
+  "extension/icon.png": await readFile(join(here, "icon.png")),
 };
 for (const file of [...extension.outputFiles, ...page.outputFiles])
   files[`extension/dist/${file.path.slice(file.path.lastIndexOf("/") + 1)}`] = file.contents;
@@ -56,7 +57,7 @@ console.log(`build/leadline.vsix: ${packed.length} bytes`);
 function contentTypes() {
   const types = {
     json: "application/json", js: "application/javascript", css: "text/css", md: "text/markdown", txt: "text/plain",
-    vsixmanifest: "text/xml",
+    vsixmanifest: "text/xml", png: "image/png",
   }; // prettier-ignore
   const lines = Object.entries(types).map(
     ([ending, type]) => `<Default Extension=".${ending}" ContentType="${type}"/>`,
@@ -92,11 +93,13 @@ function vsixManifest({
 <Property Id="Microsoft.VisualStudio.Code.ExtensionKind" Value="${text(extensionKind.join(","))}"/>
 </Properties>
 <License>extension/LICENSE.txt</License>
+<Icon>extension/icon.png</Icon>
 </Metadata>
 <Installation><InstallationTarget Id="Microsoft.VisualStudio.Code"/></Installation>
 <Dependencies/>
 <Assets>
 <Asset Type="Microsoft.VisualStudio.Code.Manifest" Path="extension/package.json" Addressable="true"/>
+<Asset Type="Microsoft.VisualStudio.Services.Icons.Default" Path="extension/icon.png" Addressable="true"/>
 <Asset Type="Microsoft.VisualStudio.Services.Content.Details" Path="extension/readme.md" Addressable="true"/>
 <Asset Type="Microsoft.VisualStudio.Services.Content.License" Path="extension/LICENSE.txt" Addressable="true"/>
 </Assets>

@@ -1,14 +1,15 @@
-// The editor of `.leadline` files: the page of ui/views in a webview. It only reads.
+// The editor of `.leadline` files, and of traces that Python imports: the page of ui/views in a webview. It only reads.
 
 import * as vscode from "vscode";
 import { visible } from "../model/units";
 import type { Files } from "./files";
-import { pythonSays } from "./asking";
+import { imported, pythonSays } from "./asking";
 import type { FromPage, ToPage } from "./messages";
 import { Sources } from "./sources";
 import type { OpenProfile, Store } from "./store";
 
 export const VIEW_TYPE = "leadline.profile";
+export const TRACE_TYPE = "leadline.trace";
 
 interface Shown {
   panel: vscode.WebviewPanel;
@@ -61,7 +62,12 @@ export class ProfileEditors implements vscode.CustomReadonlyEditorProvider {
   async reveal(uri: vscode.Uri, row: number): Promise<void> {
     const open = this.shown.get(uri.toString());
     if (open) open.panel.reveal(undefined, false);
-    else await vscode.commands.executeCommand("vscode.openWith", uri, VIEW_TYPE);
+    else
+      await vscode.commands.executeCommand(
+        "vscode.openWith",
+        uri,
+        uri.path.endsWith(".leadline") ? VIEW_TYPE : TRACE_TYPE,
+      );
     this.shown.get(uri.toString())?.say({ type: "show", row });
   }
 
@@ -96,16 +102,34 @@ export class ProfileEditors implements vscode.CustomReadonlyEditorProvider {
     return say;
   }
 
+  private async bytesOf(uri: vscode.Uri): Promise<Uint8Array> {
+    const { fs } = vscode.workspace;
+    if (uri.path.endsWith(".leadline")) return fs.readFile(uri);
+    const folder = this.extension.globalStorageUri;
+    await fs.createDirectory(folder);
+    const made = vscode.Uri.joinPath(folder, `trace-${++this.looks}-${Date.now()}.leadline`);
+    try {
+      await imported(uri, made);
+      return await fs.readFile(made);
+    } finally {
+      await fs.delete(made).then(undefined, () => undefined);
+    }
+  }
+
   private async send(uris: vscode.Uri[], say: (message: ToPage) => void, holder: object): Promise<void> {
     try {
-      const profiles = await Promise.all(uris.map(async (uri) => whole(await vscode.workspace.fs.readFile(uri))));
+      const profiles = await Promise.all(uris.map(async (uri) => whole(await this.bytesOf(uri))));
       const open: OpenProfile[] = [];
       for (const [i, uri] of uris.entries()) open.push(await this.store.add(uri, profiles[i], holder));
       const names = uris.map((uri) => vscode.workspace.asRelativePath(uri));
       const version = String(this.extension.extension.packageJSON.version);
       const look = ++this.looks;
       say({ type: "open", look, names, version, profiles, findings: open.map((one) => one.findings) });
-      void pythonSays(uris).then((said) => say({ type: "said", look, said }));
+      void pythonSays(uris).then((said) => {
+        say({ type: "said", look, said });
+        for (const [i, one] of open.entries()) one.verdict = said?.reports[i]?.verdict?.sentence ?? one.verdict;
+        this.store.changed();
+      });
     } catch (error) {
       for (const uri of uris) this.store.close(uri, holder);
       say({ type: "failed", sentence: visible(error instanceof Error ? error.message : String(error)) });

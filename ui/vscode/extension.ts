@@ -3,12 +3,14 @@
 import * as vscode from "vscode";
 import type { Finding } from "../model/report";
 import { metricName, visible } from "../model/units";
-import { ProfileEditors, VIEW_TYPE } from "./editor";
+import { ProfileEditors, TRACE_TYPE, VIEW_TYPE } from "./editor";
 import { Files } from "./files";
 import { CurrentItem, LineCosts } from "./lines";
 import { Problems } from "./problems";
 import { analyze, profileFile, profileTest, TestLenses } from "./running";
 import { Store } from "./store";
+
+const MOST_PROFILES = 200;
 
 export function activate(context: vscode.ExtensionContext): void {
   const store = new Store();
@@ -23,10 +25,12 @@ export function activate(context: vscode.ExtensionContext): void {
     lines,
     problems,
     new CurrentItem(store),
-    vscode.window.registerCustomEditorProvider(VIEW_TYPE, editors, {
-      webviewOptions: { retainContextWhenHidden: true },
-      supportsMultipleEditorsPerDocument: false,
-    }),
+    ...[VIEW_TYPE, TRACE_TYPE].map((type) =>
+      vscode.window.registerCustomEditorProvider(type, editors, {
+        webviewOptions: { retainContextWhenHidden: true },
+        supportsMultipleEditorsPerDocument: false,
+      }),
+    ),
     vscode.languages.registerCodeLensProvider(python, lines),
     vscode.languages.registerCodeLensProvider(python, new TestLenses()),
     vscode.languages.registerCodeActionsProvider({ scheme: "*" }, problems, {
@@ -43,8 +47,9 @@ export function activate(context: vscode.ExtensionContext): void {
       const chosen = uri ?? store.current?.uri;
       if (chosen) await analyze(chosen);
     }),
-    command("leadline.compare", (_: vscode.Uri, chosen?: vscode.Uri[]) => {
-      if (chosen?.length === 2) editors.compare(chosen[0], chosen[1]);
+    command("leadline.compare", async (_?: vscode.Uri, chosen?: vscode.Uri[]) => {
+      const two = chosen?.length === 2 ? chosen : await chooseTwo(store);
+      if (two) editors.compare(two[0], two[1]);
     }),
     command("leadline.reveal", (uri: vscode.Uri, row: number) => editors.reveal(uri, row)),
     command("leadline.evidence", (finding: Finding) => showEvidence(finding)),
@@ -55,6 +60,25 @@ export function activate(context: vscode.ExtensionContext): void {
       await settings.update("showCostOfLines", !shown, vscode.ConfigurationTarget.Global);
     }),
   );
+}
+
+/** Two of the workspace's profiles, the current one before. */
+async function chooseTwo(store: Store): Promise<vscode.Uri[] | undefined> {
+  const found = await vscode.workspace.findFiles("**/*.leadline", undefined, MOST_PROFILES);
+  const items = found.map((uri) => ({ label: vscode.workspace.asRelativePath(uri), uri }));
+  const chosen: vscode.Uri[] = [];
+  for (const placeHolder of ["The profile from before the change", "The profile from after the change"]) {
+    const left = items.filter(({ uri }) => !chosen.includes(uri));
+    left.sort((a, b) => Number(isCurrent(store, b.uri)) - Number(isCurrent(store, a.uri)));
+    const one = await vscode.window.showQuickPick(left, { placeHolder });
+    if (!one) return undefined;
+    chosen.push(one.uri);
+  }
+  return chosen;
+}
+
+function isCurrent(store: Store, uri: vscode.Uri): boolean {
+  return store.current?.uri.toString() === uri.toString();
 }
 
 async function chooseMetric(store: Store): Promise<void> {

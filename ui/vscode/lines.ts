@@ -2,6 +2,7 @@
 
 import * as vscode from "vscode";
 import type { FileCosts } from "../model/costs";
+import { cut } from "../model/names";
 import { duration, inUnit, metricName, share, visible } from "../model/units";
 import { changedSince } from "./sources";
 import type { Files } from "./files";
@@ -141,7 +142,9 @@ function wholeOf({ profile, metric }: OpenProfile): number {
   return profile.metrics.values(metric).whole[0];
 }
 
-/** `run.leadline: 16.2 s time` beside the branch and the errors; a click changes the metric. */
+const MOST_VERDICT = 60;
+
+/** Why the step is slow, or `run.leadline: 16.2 s time`, beside the branch and the errors; a click changes the metric. */
 export class CurrentItem implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem("leadline.current", vscode.StatusBarAlignment.Right);
   private readonly listener: vscode.Disposable;
@@ -154,8 +157,12 @@ export class CurrentItem implements vscode.Disposable {
       if (!profile) return this.item.hide();
       const unit = profile.profile.metrics.describe(profile.metric)?.unit ?? "ns";
       const total = unit === "ns" ? duration(wholeOf(profile)) : inUnit(wholeOf(profile), unit);
-      this.item.text = `$(flame) ${visible(profile.name)}: ${total} ${metricName(profile.metric)}`;
-      this.item.tooltip = "Lines are marked by this; click for another metric";
+      const marked = `${visible(profile.name)}: ${total} ${metricName(profile.metric)}`;
+      const verdict = visible(profile.verdict);
+      this.item.text = `$(flame) ${verdict ? cut(verdict, MOST_VERDICT) : marked}`;
+      this.item.tooltip = [verdict, marked, "Lines are marked by this; click for another metric"]
+        .filter(Boolean)
+        .join("\n");
       this.item.show();
     });
   }

@@ -7,10 +7,13 @@ import { savedFindings } from "../model/findings";
 import type { Profile } from "../model/profile";
 import { openProfile } from "../model/reader";
 import type { Findings } from "../model/report";
+import { storedReport } from "../model/stored";
 
 export class OpenProfile {
   readonly findings: Findings | null;
   metric: string;
+  /** Why the step is slow, as the file keeps it or Python says; may be empty. */
+  verdict: string;
   private costsOf: { metric: string; files: Map<string, FileCosts> } | null = null;
 
   constructor(
@@ -19,6 +22,7 @@ export class OpenProfile {
   ) {
     this.findings = savedFindings(profile);
     this.metric = profile.metrics.main;
+    this.verdict = storedReport(profile, this.name).verdict?.sentence ?? "";
   }
 
   get name(): string {

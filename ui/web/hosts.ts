@@ -1,6 +1,7 @@
 // The two hosts of the web page: everything in the file itself, or a local server of `leadline view`.
 
 import { fromBase64 } from "../model/base64";
+import type { Changes } from "../model/changes";
 import type { Predicted } from "../model/predicted";
 import type { Findings, Report } from "../model/report";
 import { isObject } from "../model/reader";
@@ -21,6 +22,12 @@ interface PageData {
   sources: Record<string, string>;
   /** Those that the page was made with. */
   predicted?: Predicted[];
+}
+
+/** What the document shows where it is no profile but an answer about changes. */
+export function changesIn(document: Document): Changes | null {
+  const data: unknown = JSON.parse(document.getElementById("data")?.textContent || "null");
+  return isObject(data) && isObject(data.changes) ? (data.changes as unknown as Changes) : null;
 }
 
 /** The host this document is for; raises HostError where it names none. */
@@ -115,6 +122,10 @@ class Server implements Host {
 
   async predicted(index: number, name: string): Promise<Predicted> {
     return (await (await this.fetched(`predicted/${index}?${new URLSearchParams({ name })}`)).json()) as Predicted;
+  }
+
+  async changes(index: number): Promise<Changes | { trouble: string }> {
+    return (await (await this.fetched(`changes/${index}`)).json()) as Changes | { trouble: string };
   }
 
   async comparison(): Promise<Compared | null> {

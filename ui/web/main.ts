@@ -1,8 +1,13 @@
-// The entry of the web page.
+// The entry of the web page: a profile, or an answer about changes.
 
 import "../views/style.css";
 import { start } from "../views/app";
-import { hostOf } from "./hosts";
+import { showChanges } from "../views/changes/alone";
+import { changesIn, hostOf } from "./hosts";
 
 const root = document.getElementById("app");
-if (root) void Promise.resolve().then(() => start(root, () => hostOf(document)));
+if (root)
+  void Promise.resolve().then(() => {
+    const changes = changesIn(document);
+    return changes ? showChanges(root, changes) : start(root, () => hostOf(document));
+  });

@@ -64,7 +64,7 @@ std::string Backend::start() {
     stop(std::chrono::milliseconds(0));
     return "the Compute Sanitizer tells nothing of launches: " + library_->words(enabled);
   }
-  worker_ = std::thread([this] { work(); });
+  worker_ = own_thread([this] { work(); });
   return "";
 }
 
@@ -131,7 +131,6 @@ std::size_t Backend::under_way() noexcept {
 
 // Looks for launches that are complete: often while some are under way, else seldom.
 void Backend::work() noexcept {
-  begin_own_thread();
   while (!ends_.load(std::memory_order_acquire)) {
     const bool busy = under_way() > 0;
     if (busy) harvest();

@@ -47,10 +47,7 @@ void Measuring::start(bool paused) {
     const std::lock_guard lock(fold_mutex_);
     places_.open();
   }
-  thread_ = std::thread([this] {
-    begin_own_thread();
-    run();
-  });
+  thread_ = own_thread([this] { run(); });
 }
 
 void Measuring::pause() {

@@ -107,11 +107,7 @@ void Measuring::resume() {
 void Measuring::make_thread() noexcept {
   try {
     const std::lock_guard lock(wake_mutex_);
-    if (!ending_ && !thread_.joinable())
-      thread_ = std::thread([this] {
-        begin_own_thread();
-        run();
-      });
+    if (!ending_ && !thread_.joinable()) thread_ = own_thread([this] { run(); });
     each_window([](gpu::SamplingWindows& windows) { windows.start_thread(); });
   } catch (...) {
     gpu::count_loss(

@@ -198,18 +198,13 @@ Threads::Count Threads::count() const noexcept {
 void Threads::begin_helper() {
   if (helper_.joinable()) return;
   ending_ = false;
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are not for this thread
   try {
-    helper_ = std::thread([this] { run(); });
+    helper_ = own_thread([this] { run(); });
     pthread_setname_np(helper_.native_handle(), "leadline-cpu");
   } catch (const std::system_error&) {
     losses().count(LossKind::kInternalError, 1,
                    "No thread for CPU samples could be started (see ulimit -u); later threads are not sampled.");
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void Threads::end_helper() noexcept {
@@ -227,7 +222,6 @@ void Threads::end_helper() noexcept {
 }
 
 void Threads::run() {
-  begin_own_thread();
   helper_tid_.store(own_tid());
   const int64_t before_ns = helper_ns_.load();
   for (;;) {

@@ -157,8 +157,7 @@ void Measuring::resume() {
 void Measuring::start_thread() {
   const std::lock_guard lock(wake_mutex_);
   if (ending_ || thread_.joinable()) return;
-  thread_ = std::thread([this] {
-    begin_own_thread();
+  thread_ = own_thread([this] {
     run();
     const std::lock_guard ended(wake_mutex_);
     ended_ = true;

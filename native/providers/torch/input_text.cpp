@@ -8,6 +8,7 @@
 #include "base/losses.h"
 #include "providers/torch/json_text.h"
 #include "providers/torch/old_string_types.h"
+#include "providers/torch/value.h"
 
 namespace leadline::torch {
 namespace {
@@ -40,14 +41,6 @@ size_t arguments_of(std::string_view name) {
   return 0;
 }
 
-// c10::IValue: a payload and a tag, of which 0 is nothing and 1 a tensor (ATen/core/ivalue.h of torch 2.4 to 2.13).
-struct Value {
-  uint64_t payload;
-  uint32_t tag;
-};
-static_assert(sizeof(Value) == 16);
-constexpr uint32_t kNothing = 0;
-constexpr uint32_t kTensor = 1;
 constexpr size_t kFirstNumber = 3;
 
 // As JSON, which differs from torch's text in how it writes truth; null for what it cannot hold.
@@ -110,11 +103,7 @@ void InputText::append_arguments(const Symbols& symbols, const RecordFunction& f
   if (inputs_at == 0 || symbols.write_value == nullptr) return;
   const size_t wanted = arguments_of(symbols.name(&function));
   if (wanted == 0) return;
-  struct {
-    const Value* first;
-    size_t count;
-  } inputs{};  // c10::ArrayRef
-  std::memcpy(&inputs, reinterpret_cast<const char*>(&function) + inputs_at, sizeof inputs);
+  const Values inputs = Values::of(function, inputs_at);
   if (inputs.first == nullptr || inputs.count < wanted || inputs.first[0].tag != kTensor) return;
   text_ += ", \"arguments\": [null, null, null";
   for (size_t i = kFirstNumber; i < wanted; ++i) {

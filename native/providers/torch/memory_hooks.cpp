@@ -12,6 +12,7 @@
 #include "base/got_patch.h"
 #include "base/library.h"
 #include "monitor/monitor.h"
+#include "providers/torch/value_numbers.h"
 
 namespace leadline::torch {
 namespace {
@@ -74,12 +75,16 @@ bool wanted() noexcept {
 void* alloc_cpu(size_t bytes) {
   void* address = g_alloc_cpu.load(std::memory_order_relaxed)(bytes);
   if (address != nullptr && wanted()) emit(address, static_cast<int64_t>(bytes), 0, -1, -1, -1);
+  if (address != nullptr && ValueNumbers::on()) [[unlikely]]
+    ValueNumbers::allocated(address, bytes, true);
   return address;
 }
 
 void free_cpu(void* address) {
   // Before the memory is given back: another thread may get the address at once.
   if (address != nullptr && wanted()) emit(address, INT64_MIN, 0, -1, -1, -1);
+  if (address != nullptr && ValueNumbers::on()) [[unlikely]]
+    ValueNumbers::freed(address);
   g_free_cpu.load(std::memory_order_relaxed)(address);
 }
 
@@ -89,6 +94,10 @@ void report(void* address, int64_t bytes, size_t allocated, size_t reserved, Dev
   } else if (wanted()) {
     emit(address, bytes, device_type(device.type), device.index, static_cast<int64_t>(allocated),
          static_cast<int64_t>(reserved));
+  }
+  if (device.type != 0 && ValueNumbers::on()) [[unlikely]] {
+    if (bytes > 0) ValueNumbers::allocated(address, static_cast<size_t>(bytes), false);
+    if (bytes < 0) ValueNumbers::freed(address);
   }
   g_report.load(std::memory_order_relaxed)(address, bytes, allocated, reserved, device);
 }

@@ -12,6 +12,7 @@
 #include "providers/torch/launch_place.h"
 #include "providers/torch/operator_names.h"
 #include "providers/torch/scope_names.h"
+#include "providers/torch/value_numbers.h"
 #include "providers/torch/work_scopes.h"
 
 namespace leadline::torch {
@@ -54,6 +55,16 @@ const char* name_of(const RecordFunction& function, bool has_schema) noexcept {
   return g_shared.symbols.name(&function);
 }
 
+// Once the operator is the thread's innermost place.
+template <Scope kScope>
+void number_values(const RecordFunction& function, const leadline_operator_event& op) noexcept {
+  if (kScope != Scope::kFunction || op.inputs == nullptr) {
+    ValueNumbers::begins_unknown(function);
+  } else if (ValueNumbers::begins(g_shared.symbols, function, op.name, op.inputs, g_shared.offsets.inputs)) {
+    leadline_monitor_measure(static_cast<uint32_t>(MetricKind::kAgain), 1, 0);
+  }
+}
+
 template <Scope kScope>
 std::unique_ptr<ObserverContext> begin_operator(const RecordFunction& function) noexcept {
   Monitor::instance().event_comes();
@@ -89,10 +100,13 @@ std::unique_ptr<ObserverContext> begin_operator(const RecordFunction& function) 
     op.inputs = inputs.describe(g_shared.symbols, function, talks ? kCommunication : nullptr,
                                 g_shared.has_offsets ? g_shared.offsets.inputs : 0);
     Monitor::instance().begin_operator(op, &function);
+    if (ValueNumbers::on()) number_values<kScope>(function, op);
   } else {
     if (talks) [[unlikely]]
       op.inputs = kCommunication;
     Monitor::instance().begin_operator(op, &function);
+    if (ValueNumbers::on()) [[unlikely]]
+      ValueNumbers::begins_unknown(function);
   }
   return talks ? Communication::open(g_shared.symbols, true, InFlight::begin(op.name)) : nullptr;
 }
@@ -139,6 +153,8 @@ void on_end(const RecordFunction& function, ObserverContext* context) {
     if (context != nullptr) [[unlikely]]
       static_cast<Communication*>(context)->close();
   }
+  if (kScope != Scope::kUserScope && ValueNumbers::on()) [[unlikely]]
+    ValueNumbers::ends(function);
   if (!g_shared.running.load(std::memory_order_relaxed) && !Monitor::instance().paused()) return;
   if constexpr (kScope == Scope::kUserScope) {
     region(function, LEADLINE_END);
@@ -169,6 +185,33 @@ bool sees_operator(const Symbols& symbols, const ProviderCall& run_known_operato
   }
   *offsets = probe.conclude(why);
   return seen;
+}
+
+TensorLayout layout_from(const ProviderStatus& told) {
+  const auto bytes = [&](const char* name) { return static_cast<uint32_t>(status_value<int64_t>(told, name, 0)); };
+  return {bytes("tensor_storage"),  bytes("tensor_geometry"), bytes("tensor_counter"),
+          bytes("counter_version"), bytes("storage_data"),    bytes("storage_bytes")};
+}
+
+std::unique_ptr<ObserverContext> learn_tags(const RecordFunction& function) {
+  InputText inputs;
+  ValueNumbers::learn(function, inputs.describe(g_shared.symbols, function, nullptr, 0), g_shared.offsets.inputs);
+  return nullptr;
+}
+
+void forget(const RecordFunction&, ObserverContext*) {}
+
+// The known operator's tensor is made from a list, which tells the tag of lists.
+void number_values_from(const ProviderCall& run_known_operator) {
+  Callback callback;
+  callback.start = learn_tags;
+  callback.end = forget;
+  callback.scopes[static_cast<size_t>(Scope::kFunction)] = true;
+  callback.needs_inputs = true;
+  const Handle handle = g_shared.symbols.add_global_callback(callback);
+  const ProviderStatus told = run_known_operator();
+  g_shared.symbols.remove_callback(handle);
+  ValueNumbers::begin(layout_from(told));
 }
 
 void append(std::string* to, const std::string& sentence) {
@@ -236,6 +279,7 @@ bool Provider::attach(const ProviderOptions& options, std::string* message) {
     const bool memory = memory_.attach(&why);
     status_["memory"] = memory;
     if (!memory) append(message, why);
+    if (memory && g_shared.shapes && offsets) number_values_from(run_known_operator);
   }
   attached_ = true;
   run_or_rest();
@@ -291,6 +335,7 @@ void Provider::stop() noexcept {
   listen(false);
   guards_.detach();
   memory_.detach();
+  ValueNumbers::stop();
 }
 
 }  // namespace leadline::torch

@@ -99,7 +99,7 @@ def _fitting(make: Callable[[int], str], most: int) -> str:
 def _own(path: str) -> str:
     """An agent may be told to read anything: only files below the server's folder (or `--source-root`) are opened."""
     if "://" in path:
-        raise AnswerError(f"{path[:200]} is an address; this server opens files of its own folder only.")
+        raise AnswerError(f"{path[:200]} is an address; this server opens only files in its own folder.")
     try:
         real = Path(path).resolve()
     except (OSError, ValueError, RuntimeError) as error:

@@ -110,11 +110,11 @@ def _about_steps(loop: Loop | None, ranks: int) -> list[str]:
     notes = []
     if loop is not None and not loop.measured_by:
         notes.append(
-            f"No clock told how long a step is ({loop.found_by} were counted): shares are of its operators, phases and "
-            "waits; call leadline.step() at its end, or take --cpu-sample, to have the Python between them."
+            f"The length of a step was not measured ({loop.found_by} were counted). Shares are of operators, phases "
+            "and waits; call leadline.step() at its end, or use --cpu-sample, to include the Python between them."
         )
     if ranks > 1:
-        notes.append(f"{ranks} ranks are folded into one: what a step takes is the mean over them.")
+        notes.append(f"{ranks} ranks are merged: the step time is their mean.")
     return notes
 
 

@@ -65,4 +65,4 @@ def about_gains(findings: Sequence[Finding]) -> list[str]:
     gains = [one.gain for one in findings if one.gain.per == "step" and one.gain.expected_ns]
     if len(gains) < 2 or sum(gain.high_ns for gain in gains) <= max(gain.of_ns for gain in gains):
         return []
-    return ["Gains overlap: each is of the whole step as it is now, so they do not add up."]
+    return ["Gains overlap: each refers to the whole step as measured, so they do not add up."]

@@ -117,11 +117,10 @@ def diagnose(
     arrived = [_behind(roots, behind_in, standings)] if roots else []
     victims = sorted(rank for rank in behind_in if waits.get(rank))
     if victims and roots:
-        arrived.append(f"{_ranks(victims)} {_are(victims)} behind, too, but {_wait(victims)} for others.")
+        arrived.append(f"{_ranks(victims)} {_are(victims)} late, too, but {_wait(victims)} for others.")
     if victims and not roots and not any(_UNSEEN in waits[rank] for rank in victims):
         arrived.append(
-            f"{_ranks(victims)} wait for each other in groups that they have entered in different order: nobody can "
-            "go on."
+            f"{_ranks(victims)} wait for each other in groups that they entered in different order: none can go on."
         )
     if roots and not silent:
         lost = []  # whoever left no record there has been found
@@ -146,7 +145,7 @@ def _incomparable(members: Sequence[Standing]) -> str:
     late = [one.rank for one in members if one.since == -1 or one.since > max(first, 0)] or [members[0].rank]
     has = "has" if len(late) == 1 else "have"
     return (
-        f"Of {members[0].group} nobody can be said to be behind: {_ranks(late).lower()} {has} been measured from the "
+        f"No rank of {members[0].group} can be called late: {_ranks(late).lower()} {has} been measured from the "
         "middle of the job on, so counts of ranks cannot be compared."
     )
 

@@ -6,6 +6,8 @@ by the source, where that is what ran, else by standing between lines of the sam
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from leadline._dataclass import dataclass
@@ -29,6 +31,14 @@ class Around:
 
 
 _MOSTLY = 20
+_VALIDATES = (
+    (r"/(?:lightning/pytorch|pytorch_lightning)/loops/evaluation_loop\.py$", r"^_?EvaluationLoop\.run$"),
+    (r"/(?:lightning/fabric|torchtnt/framework)/.*eval\w*\.py$", r"^_?eval\w*$"),
+    (r"/transformers/trainer\w*\.py$", r"^\w*Trainer\.(?:evaluate|evaluation_loop)$"),
+    (r"/keras/src/backend/\w+/trainer\.py$", r"^\w*Trainer\.evaluate$"),
+    (r"/fastai/learner\.py$", r"^Learner\._do_epoch_validate$"),
+)
+"""Files and functions with which frameworks that hold the loop validate in its midst, by the line of every step."""
 
 
 def around(tree: Tree, loop: Loop, sources: Sources) -> Around:
@@ -48,9 +58,28 @@ def around(tree: Tree, loop: Loop, sources: Sources) -> Around:
     candidates = rare
     rare, outside = (nearest(tree.shape, mask) >= 0 if mask.any() else mask for mask in (rare, outside))
     compiling = nearest(tree.shape, tree.frame_rows(FrameKind.PHASE, "compile")[tree.frame_of]) >= 0
-    outside &= ~rare & loop.inside
-    rare &= ~loop.inside & ~is_setup(tree) & ~compiling
-    return Around(rare, outside, branches | _wholly(tree, loop, candidates, rare))
+    validating = validation(tree, loop)
+    below = nearest(tree.shape, validating) >= 0
+    outside = (outside & ~rare | below) & loop.inside
+    rare = (rare | below) & ~loop.inside & ~is_setup(tree) & ~compiling
+    return Around(rare, outside, branches | _wholly(tree, loop, candidates, rare) | validating)
+
+
+def validation(tree: Tree, loop: Loop) -> Mask:
+    """Nodes at which a framework begins to validate while its loop trains: not where validating is all that it does."""
+    texts, frames = tree.tables.strings, tree.frames
+    python = frames["kind"] == int(FrameKind.PYTHON)
+    found = np.zeros(len(python), np.bool_)
+    for file, name in _VALIDATES:
+        files = [row for row in np.unique(frames["file"][python]).tolist() if re.search(file, texts[row])]
+        for frame in np.flatnonzero(python & np.isin(frames["file"], files)).tolist() if files else ():
+            found[frame] |= re.search(name, texts[int(frames["name"][frame])]) is not None
+    if not found.any():
+        return np.zeros(len(tree), np.bool_)
+    at = found[tree.frame_of]
+    outer = nearest(tree.shape, at)
+    first: Mask = at & (outer[np.maximum(tree.shape.parent, 0)] < 0)
+    return first if (outer[loop.anchors] < 0).any() else np.zeros(len(tree), np.bool_)
 
 
 def _wholly(tree: Tree, loop: Loop, candidates: Mask, rare: Mask) -> Mask:

@@ -38,7 +38,7 @@ class Target:
         self.pid = pid
         self._folder = Path(f"/proc/{pid}")
         if not self._folder.is_dir():
-            raise AttachError(f"There is no process {pid}; `pgrep -af python` lists those that run.")
+            raise AttachError(f"There is no process {pid}; `pgrep -af python` lists running programs.")
         try:
             self._memory = os.open(self._folder / "mem", os.O_RDONLY | os.O_CLOEXEC)
             self.mappings = self._read_mappings()
@@ -145,7 +145,7 @@ class Target:
         except OSError:
             return f"Process {self.pid} has ended."
         if owner != os.geteuid():
-            return f"Process {self.pid} belongs to another user; look at it as that user, or as root."
+            return f"Process {self.pid} belongs to another user; run this command as that user, or as root."
         scope = Path("/proc/sys/kernel/yama/ptrace_scope")
         if isinstance(error, PermissionError) and scope.is_file() and scope.read_text().strip() != "0":
             return (

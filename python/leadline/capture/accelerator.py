@@ -195,7 +195,7 @@ def _check_roles(pairs: Sequence[tuple[str, str]], kind: str, blocking: bool, na
     if blocking and ("id" in roles or "completion" in roles):
         raise _WrongError(f"{name} is blocking, so its work has ended when it returns and needs no id or completion")
     if "id" in roles and "completion" in roles:
-        raise _WrongError(f"{name} has an id and a completion; the end of its work is told by one of them")
+        raise _WrongError(f"{name} has an id and a completion; only one of them can report the end of its work")
     if kind in ("allocate", "free") and "address" not in roles:
         raise _WrongError(f"{name} is of kind {kind}, so something must be the address, such as pointer* address")
 

@@ -47,7 +47,7 @@ def finish(part: PartDirectory, rest: Path | None = None) -> Finished:
     """
     output = part.output if rest is None else rest
     if not part.exists:
-        return Finished(None, f"The profile was not made: somebody has removed {part.directory}.")
+        return Finished(None, f"The profile was not written: {part.directory} was removed.")
     try:
         content = read_part(part.directory)
         if not content.processes:

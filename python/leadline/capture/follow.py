@@ -17,6 +17,7 @@ from signal import SIGKILL
 from typing import Any, NoReturn
 
 from leadline.capture.config import VARIABLES
+from leadline.capture.providers.replaced import Replacements
 
 
 class Follower:
@@ -34,13 +35,14 @@ class Follower:
         self._on_exit = on_exit
         self._on_exec = on_exec
         self._on_exec_failed = on_exec_failed
-        self._replaced: list[tuple[str, Callable[..., Any], Callable[..., Any]]] = []
+        self._replaced: Replacements | None = None
         self._environment_before: dict[str, str | None] = {}
         self._children_find: Mapping[str, str] = {}
 
     def install(self, environment: Mapping[str, str]) -> None:
         """Wrap `os._exit` and the exec functions, and set all of VARIABLES for children; absent ones are removed."""
         self._children_find = environment
+        self._replaced = Replacements()
         self._wrap("_exit", self._exit_wrapper)
         self._wrap("execv", self._exec_wrapper)  # every other exec function of `os` ends in one of these two
         self._wrap("execve", self._exec_wrapper)
@@ -64,19 +66,16 @@ class Follower:
     @property
     def installed(self) -> bool:
         """Whether the hooks are in place."""
-        return bool(self._replaced)
+        return self._replaced is not None
 
     def _wrap(self, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-        original = getattr(os, name)
-        wrapper = make(original)
-        setattr(os, name, wrapper)
-        self._replaced.append((name, original, wrapper))
+        if self._replaced is not None:
+            self._replaced.attribute(os, name, make(getattr(os, name)))
 
     def _unwrap(self) -> None:
-        for name, original, wrapper in self._replaced:
-            if getattr(os, name) is wrapper:
-                setattr(os, name, original)
-        self._replaced.clear()
+        if self._replaced is not None:
+            self._replaced.undo()
+        self._replaced = None
 
     def _exit_wrapper(self, original: Callable[[int], NoReturn]) -> Callable[..., NoReturn]:
         @functools.wraps(original)

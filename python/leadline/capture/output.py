@@ -59,7 +59,7 @@ def check_output(output: Path) -> None:
 def _check_output(output: Path) -> None:
     folder = output.parent
     if output.name == "-":
-        raise ProfileError("A profile cannot go to standard output; name a file with -o NAME.leadline.")
+        raise ProfileError("A profile cannot be written to standard output; name a file with -o NAME.leadline.")
     if output.is_dir():
         raise ProfileError(f"Cannot write {output}: it is a folder; give a file name.")
     if not folder.is_dir():

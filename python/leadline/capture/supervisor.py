@@ -106,6 +106,11 @@ class ExitStatus:
         return 128 + self.signal
 
 
+_SENT = {0, -1, -6, 0x80}
+"""Codes of signals that somebody sent (kill, sigqueue, tgkill) or a terminal did; no others are for the program: where
+this process is measured itself, such as in a program that calls `leadline run`, those of its samples come, too."""
+
+
 def run_program(
     command: Command, environment: Mapping[str, str], beat: Callable[[], None], every_s: float = _BEAT_S
 ) -> ExitStatus:
@@ -141,7 +146,7 @@ def run_program(
                 ended, status = os.waitpid(pid, os.WNOHANG)
                 if ended:
                     return ExitStatus.from_wait(status)
-            elif received.si_signo not in ignored:
+            elif received.si_signo not in ignored and received.si_code in _SENT:
                 _pass_on(received, pid, witness)
     finally:
         witness.close()

@@ -30,7 +30,5 @@ def unseen(path: Path) -> str:
     if not found or any(one.get("calls") or "calls" not in one for one in found):
         return ""  # who was killed has not told
     if not any(one.get("libraries") for one in found):
-        return (
-            "No process loaded a library of the accelerator; see `library` in its file, and /proc/PID/maps for names."
-        )
-    return "The accelerator's library was loaded, and none of the functions in its file was called."
+        return "No process loaded a library of the accelerator; compare `library` in its file with /proc/PID/maps."
+    return "The accelerator's library was loaded, but no function in its file was called."

@@ -16,7 +16,7 @@ def attach_kernel(path: Path, recording: Path) -> None:
 
         attach(path, recording)
     except Exception as error:
-        say(f"What the kernel recorded could not be added to {path} ({error}).")
+        say(f"The events of the Linux kernel could not be added to {path} ({error}).")
 
 
 def complete(path: Path, options: Options) -> None:
@@ -29,7 +29,7 @@ def complete(path: Path, options: Options) -> None:
         if options.accelerators and (sentence := unseen(path)):
             say(sentence)
     except Exception as error:
-        say(f"{path} lacks names of native functions, or a look at accelerators ({type(error).__name__}: {error}).")
+        say(f"{path} has no names of native functions, or no check of accelerators ({type(error).__name__}: {error}).")
 
 
 _SHORT_NS = 1_000_000_000

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="ask this rule only (may be given more than once); a .py file adds the rules it defines",
+        help="run only this rule; may be repeated; a .py file adds the rules that it defines",
     )
     parser.add_argument(
         "--set",
@@ -37,14 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="RULE.KEY=VALUE",
         dest="settings",
-        help="an option of a rule, such as hotspot.share=10%%",
+        help="set an option of a rule, such as hotspot.share=10%%",
     )
     parser.add_argument("--all", action="store_true", help="list the rules that did not apply, with their reasons")
     parser.add_argument("--list", action="store_true", help="list the rules and their options, with reasons")
     parser.add_argument(
         "--exit-code",
         action="store_true",
-        help="exit with 1 where there is a warning, and with 3 where the rules could not look (default: 0)",
+        help="exit with 1 if there is a warning, with 3 if the rules could not look (default: 0)",
     )
     add_format(parser, _FORMATS)
     add_output(parser, "write to OUT instead of the terminal")
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--save",
         action="store_true",
-        help="keep findings and summary in FILE, for viewers without Python",
+        help="store findings and summary in FILE, for viewers without Python",
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from leadline.capture.config import CPU_SAMPLE_HZ, WAIT_HZ, Options
 from leadline.capture.errors import ProfileError
 from leadline.capture.messages import say
+from leadline.cli.durations import duration
 from leadline.cli.errors import CommandError
 from leadline.cli.left_out import split_rates
 
@@ -20,23 +21,41 @@ _WAITED_FOR_S = 20.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The process, for how long, and what is measured."""
-    parser.add_argument("pid", type=int, metavar="PID", help="a process that runs the same version of Python as this")
-    parser.add_argument("--seconds", type=float, default=30.0, metavar="S", help="for how long (default: %(default)g)")
+    parser.add_argument(
+        "pid", type=int, metavar="PID", help="a process with the same version of Python as this command"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=duration,
+        default=30.0,
+        metavar="TIME",
+        help="how long to measure, such as 2min (default: 30s)",
+    )
     parser.add_argument("-o", "--output", metavar="FILE", help="file to write (default: pid-PID.leadline)")
-    parser.add_argument("--shapes", action="store_true", help="keep the shapes and types of operator inputs")
-    parser.add_argument("--no-memory", action="store_true", help="do not book tensor memory")
-    parser.add_argument("--trace", metavar="seconds=S", help="keep single events for timelines")
+    parser.add_argument("--shapes", action="store_true", help="record shapes and types of operator inputs")
+    parser.add_argument("--no-memory", action="store_true", help="do not record tensor memory")
+    parser.add_argument("--trace", metavar="seconds=S", help="also record single events of S seconds, for timelines")
     parser.add_argument(
         "--cpu-sample",
         type=float,
         default=CPU_SAMPLE_HZ,
         metavar="HZ",
-        help="CPU samples (default: %(default)g; 0: none)",
+        help="CPU sampling rate of every thread (default: %(default)g; 0: none)",
     )
-    parser.add_argument("--wait", type=float, default=0.0, metavar="HZ", help=f"as in run (HZ: {WAIT_HZ:g})")
-    parser.add_argument("--counter", action="append", default=[], metavar="NAME", help="as in run; may be repeated")
-    parser.add_argument("--native", default="", choices=("yes", "all"), help="native frames, as in run")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+    parser.add_argument(
+        "--wait",
+        type=float,
+        default=0.0,
+        metavar="HZ",
+        help=f"sampling rate of off-CPU waits (without HZ: {WAIT_HZ:g})",
+    )
+    parser.add_argument(
+        "--counter", action="append", default=[], metavar="NAME", help="count this perf event; may be repeated"
+    )
+    parser.add_argument(
+        "--native", default="", choices=("yes", "all"), help="record C and C++ frames; =all: also the interpreter's"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
 
 
 def split(words: Sequence[str]) -> list[str]:
@@ -112,7 +131,9 @@ def _answers(pid: int, seconds: float, reached: list[Any]) -> bool:
 
 def _options(arguments: argparse.Namespace) -> Options:
     if not arguments.seconds > 0:
-        raise CommandError(f"A process is measured for more than zero seconds, not {arguments.seconds:g}.")
+        raise CommandError(
+            f"The time to measure must be longer than zero, not {arguments.seconds:g} s; give --seconds 30s."
+        )
     try:
         return Options.of(
             {

@@ -69,9 +69,7 @@ def exchange(host: str, port: int, pairs: int, seconds: float) -> Messages:
                 if not found.sent and found.unanswered >= _MOST_UNANSWERED:
                     break
     if len(found.sent) < 2:
-        raise UnansweredError(
-            "nobody answers; start `leadline clock-sync --serve HOST:PORT` there, and let UDP through"
-        )
+        raise UnansweredError("no answer; start `leadline clock-sync --serve HOST:PORT` there, and allow UDP")
     return found
 
 

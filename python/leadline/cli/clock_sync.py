@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
+from leadline.cli.durations import duration
 from leadline.cli.errors import CommandError
 from leadline.cli.formats import add_format, chosen_format
 
@@ -14,12 +15,16 @@ _FORMATS = ("text", "json")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("address", metavar="HOST:PORT", help="the other machine; with --serve, where to listen")
-    parser.add_argument("--serve", action="store_true", help="answer others here, until interrupted")
+    parser.add_argument("--serve", action="store_true", help="answer other machines until interrupted")
     parser.add_argument(
-        "--pairs", type=int, default=_DEFAULT_PAIRS, metavar="N", help="messages (default: %(default)s)"
+        "--pairs", type=int, default=_DEFAULT_PAIRS, metavar="N", help="number of messages (default: %(default)s)"
     )
     parser.add_argument(
-        "--seconds", type=float, default=2.0, metavar="S", help="spread over S s (default: %(default)s)"
+        "--seconds",
+        type=duration,
+        default=2.0,
+        metavar="TIME",
+        help="send the messages over this time (default: 2s)",
     )
     add_format(parser, _FORMATS, old=("json",))
 
@@ -31,9 +36,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     host, _, port = arguments.address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise CommandError(f"{arguments.address} is no address; write it like HOST:PORT, such as node1:7400.")
+        raise CommandError(f"{arguments.address} is not an address; write HOST:PORT, such as node1:7400.")
     if arguments.pairs < 2 or arguments.seconds < 0:
-        raise CommandError("Two clocks are related by at least two messages, over zero seconds or more.")
+        raise CommandError("Comparing two clocks needs at least two messages; give --pairs 2 or more.")
     try:
         if arguments.serve:
             answer(host, int(port))

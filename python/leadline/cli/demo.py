@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.cli.main import main
 
     if importlib.util.find_spec("torch") is None:
-        raise CommandError("The demo trains a PyTorch model and torch is not installed here; run `pip install torch`.")
+        raise CommandError("The demo needs PyTorch, which is not installed here; run `pip install torch`.")
     profile = Path(arguments.output)
     page = profile.with_suffix(".html")
     program = ["-m", "leadline.demo.train", "--steps", str(arguments.steps)]

@@ -27,6 +27,6 @@ def run(arguments: argparse.Namespace) -> int:
     news = control.next()
     control.close()
     if news.get("state") != "done":
-        raise CommandError(f"Process {arguments.pid} has no profile: {news.get('message')}")
+        raise CommandError(f"Process {arguments.pid} wrote no profile: {news.get('message')}")
     say(f"wrote {news['path']}; read it with `leadline report {news['path']}`.")
     return 0

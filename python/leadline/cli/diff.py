@@ -13,8 +13,10 @@ _FORMATS = ("text", "markdown", "json", "html")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = f"{parser.prog} [--baseline A ... --] B ... | A B [--format FORMAT] [-o OUT]"
-    parser.add_argument("files", metavar="FILE", nargs="*", help="profiles from after the change (or A B: both sides)")
-    parser.add_argument("--baseline", metavar="A", nargs="+", help="profiles from before the change")
+    parser.add_argument(
+        "files", metavar="FILE", nargs="*", help="profiles from after the change (or two files: before and after)"
+    )
+    parser.add_argument("--baseline", metavar="FILE", nargs="+", help="profiles from before the change")
     add_format(parser, _FORMATS)
     parser.add_argument("--top", metavar="N", type=int, default=10, help="rows per table (default: 10)")
     add_output(parser, "write to OUT instead of the terminal")
@@ -42,7 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
     elif len(files) == 2:
         before, after = files[:1], files[1:]
     else:
-        raise CommandError("Two sides are needed: leadline diff A B, or leadline diff --baseline A A2 -- B B2.")
+        raise CommandError(
+            "diff needs profiles from before and after: leadline diff A B, or leadline diff --baseline A A2 -- B B2."
+        )
     if not before or not after or SIDES in after:
         raise CommandError(
             "Each side needs at least one profile: leadline diff A B, or leadline diff --baseline A A2 -- B B2."

@@ -17,7 +17,7 @@ _FORMATS = ("text", "json")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Two options."""
     parser.add_argument(
-        "--peak", action="store_true", help="measure how fast the devices here can be, for MFU (half a minute)"
+        "--peak", action="store_true", help="measure the peak rate of the devices here, for MFU (half a minute)"
     )
     add_format(parser, _FORMATS, old=("json",))
 

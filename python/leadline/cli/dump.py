@@ -24,19 +24,23 @@ _FORMATS = ("text", "json")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The process, and the form of the answer."""
     parser.add_argument(
-        "pid", type=int, nargs="?", metavar="PID", help="a process that runs the same version of Python as this"
+        "pid", type=int, nargs="?", metavar="PID", help="a process with the same version of Python as this command"
     )
     parser.add_argument(
-        "--job", action="append", default=[], metavar="DIR", help="all ranks that leave their profiles in this folder"
+        "--job",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="show all ranks of the job whose profiles are in this folder",
     )
     add_format(parser, _FORMATS, old=("json",))
     parser.add_argument(
         "--native",
         default="",
         choices=("yes", "all"),
-        help="native frames (C, C++) of threads that wait; =all: also those of the interpreter",
+        help="show C and C++ frames of threads that wait; =all: also those of the interpreter",
     )
-    parser.add_argument("--all", action="store_true", help="also threads that wait and run no Python")
+    parser.add_argument("--all", action="store_true", help="also show threads that wait and run no Python")
 
 
 def split(words: Sequence[str]) -> list[str]:
@@ -76,7 +80,9 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.attach.target import AttachError
 
     if bool(arguments.job) == (arguments.pid is not None):
-        raise CommandError("Say what to look at: leadline dump PID, or leadline dump --job DIR for all ranks of a job.")
+        raise CommandError(
+            "dump needs a process; write leadline dump PID, or leadline dump --job DIR for all ranks of a job."
+        )
     if arguments.job:
         return _job(arguments)
     try:

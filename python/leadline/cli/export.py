@@ -12,11 +12,11 @@ from leadline.convert import EXPORTERS, Exporter, exporter_for
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     readers = "; ".join(f"{one.name}: {one.reader}" for one in EXPORTERS)
     parser.add_argument("file", metavar="FILE", help="a .leadline file")
-    parser.add_argument("--format", choices=[one.name for one in EXPORTERS], help=f"who shall read it ({readers})")
+    parser.add_argument("--format", choices=[one.name for one in EXPORTERS], help=f"output format ({readers})")
     add_output(parser, "the file to write, - for stdout", required=True)
     parser.add_argument("--metric", metavar="METRIC", help="export only METRIC, such as time or alloc_bytes")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", dest="options", help="an option of the format"
+        "--set", action="append", default=[], metavar="NAME=VALUE", dest="options", help="set an option of the format"
     )
 
 

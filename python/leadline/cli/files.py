@@ -54,7 +54,7 @@ def _say_reading(path: str) -> None:
 def add_output(parser: argparse.ArgumentParser, what: str, *, required: bool = False, metavar: str = "OUT") -> None:
     """`-o` and `--force`, the same for every verb that writes a file."""
     parser.add_argument("-o", "--output", metavar=metavar, required=required, help=what)
-    parser.add_argument("--force", action="store_true", help=f"replace {metavar} even where it holds something else")
+    parser.add_argument("--force", action="store_true", help=f"replace {metavar} even if Leadline did not write it")
 
 
 def add_newest(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +69,9 @@ def newest_profile() -> str:
     """The `.leadline` file of the working directory that was written last, said on stderr; raises CommandError."""
     found = [one for one in Path().glob("*.leadline") if one.is_file() and one.stat().st_size]
     if not found:
-        raise CommandError("No FILE was named and no .leadline file is here; make one with `leadline run SCRIPT`.")
+        raise CommandError(
+            "No FILE was given and this folder has no .leadline file; make one with `leadline run SCRIPT`."
+        )
     name = str(max(found, key=lambda one: (one.stat().st_mtime_ns, one.name)))
     print(f"leadline: reading {harmless(name)}, the newest profile here", file=sys.stderr)
     return name
@@ -82,7 +84,7 @@ def runnable(words: list[str]) -> list[str]:
         from leadline.opening.commands import Kind, command_for, kind_of
 
         if kind_of(words[0]) is Kind.MEASURED:
-            raise CommandError(f"{place} was measured already and is no program; see it with: {command_for(words[0])}.")
+            raise CommandError(f"{place} is a measured file, not a program; read it with: {command_for(words[0])}.")
     return words
 
 
@@ -92,7 +94,7 @@ def add_source_root(parser: argparse.ArgumentParser) -> None:
         "--source-root",
         action="append",
         metavar="FOLDER",
-        help="show source files below FOLDER too, also where the profile has no hash of them (default: this folder)",
+        help="also show source files below FOLDER that the profile has no hash of (default: this folder)",
     )
 
 
@@ -103,7 +105,7 @@ def use_source_roots(arguments: argparse.Namespace) -> None:
         return
     for folder in asked:
         if not Path(folder).is_dir():
-            raise CommandError(f"--source-root {folder} is no folder.")
+            raise CommandError(f"--source-root {folder} is not a folder; give the folder of your sources.")
     from leadline.sources import ROOT_VARIABLE
 
     os.environ[ROOT_VARIABLE] = os.pathsep.join([*(str(Path(folder).resolve()) for folder in asked), str(Path.cwd())])
@@ -129,7 +131,7 @@ def write_file(profile: Profile, output: str, *, force: bool = False) -> None:
     from leadline.profiles import ProfileFileError, write_profile
 
     if output == "-":
-        raise CommandError("A profile cannot go to standard output; name a file with -o NAME.leadline.")
+        raise CommandError("A profile cannot be written to standard output; name a file with -o NAME.leadline.")
     try:
         write_profile(output, profile, force=force)
     except ProfileFileError as error:

@@ -19,14 +19,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Exit code 0: within the limits. 1: beyond them; the paths are named. 3: no verdict, because the sides are not "
         "comparable or the change may be noise. 2: wrong arguments, or a file that cannot be read."
     )
-    parser.add_argument("files", metavar="B", nargs="+", help="profiles from after the change")
+    parser.add_argument("files", metavar="FILE", nargs="+", help="profiles from after the change")
     parser.add_argument(
-        "--baseline", "--against", metavar="A", nargs="+", required=True, help="profiles from before the change"
+        "--baseline", "--against", metavar="FILE", nargs="+", required=True, help="profiles from before the change"
     )
-    parser.add_argument("--max-slowdown", metavar="PERCENT", type=_percent, help="of a step's time (default: 5%%)")
-    parser.add_argument("--max-memory", metavar="PERCENT", type=_percent, help="of peak and allocated bytes")
+    parser.add_argument(
+        "--max-slowdown", metavar="PERCENT", type=_percent, help="maximum increase of step time (default: 5%%)"
+    )
+    parser.add_argument(
+        "--max-memory", metavar="PERCENT", type=_percent, help="maximum increase of peak and allocated bytes"
+    )
     parser.add_argument("--allow", metavar="ASPECT", action="append", default=[], choices=ASPECTS,
-                        help=f"may differ between the sides: {', '.join(ASPECTS)}")  # fmt: skip
+                        help=f"accept a difference in: {', '.join(ASPECTS)}")  # fmt: skip
     add_format(parser, _FORMATS)
     add_output(parser, "write to OUT instead of the terminal")
 

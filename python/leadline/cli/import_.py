@@ -18,15 +18,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a trace of torch.profiler (.json, .json.gz), an SQLite export of Nsight Systems, a database of "
         "rocprofv3, text of perf script, trace.dat of trace-cmd, a folder of CTF traces (LTTng), a profile of "
         "JAX or TensorFlow (.xplane.pb, or its folder of logs), TensorFlow's RunMetadata, timeline or executor's log, "
-        "or those of a job's ranks: files, a folder, a .tar.gz; what was recorded of the kernel is laid beside the "
-        "others, among which profiles of Leadline may be",
+        "or those of a job's ranks: files, a folder, a .tar.gz; a recording of the Linux kernel is joined with the "
+        "others, which may be profiles of Leadline",
     )
     parser.add_argument(
         "--clocks",
         metavar="FILE",
-        help="lay machines over each other by what `leadline clock-sync --format json` printed, not by CLOCK_REALTIME",
+        help="align machines by the output of `leadline clock-sync --format json`, not by CLOCK_REALTIME",
     )
-    add_output(parser, "the .leadline file to make", required=True)
+    add_output(parser, "the .leadline file to write", required=True)
 
 
 def run(arguments: argparse.Namespace) -> int:

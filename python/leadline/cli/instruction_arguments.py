@@ -52,6 +52,6 @@ def _names(text: str | None, *, replay: bool) -> list[str]:
         return []
     asked = dict.fromkeys(name.strip() for name in text.split(",") if name.strip())
     if not asked:
-        raise ProfileError(f"--gpu-metrics names none; there are {', '.join(GPU_METRICS)}, and all.")
+        raise ProfileError(f"--gpu-metrics needs names: {', '.join(GPU_METRICS)}, or all.")
     every = [name for name in GPU_METRICS if replay or name not in REPLAYED_METRICS]
     return list(dict.fromkeys(one for name in asked for one in (every if name == "all" else [name])))

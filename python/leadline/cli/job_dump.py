@@ -163,7 +163,7 @@ def job_text(job: JobNow) -> str:
 def _headline(job: JobNow) -> str:
     ranks = sum(one.rank >= 0 for one in job.ranks)
     if job.moved is None:
-        return f"{ranks} ranks, none of which runs: what they left behind."
+        return f"{ranks} ranks, none of which runs any more: their last records."
     if job.moved:
         return f"{ranks} ranks; the job goes on: collectives began while it was looked at."
     return f"{ranks} ranks; no collective began in {STILL_S:g} s."

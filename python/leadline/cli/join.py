@@ -11,8 +11,8 @@ from leadline.cli.files import add_output, open_profile, write_file
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("memory", metavar="MEMORY", help="the profile of the run with --tool")
-    parser.add_argument("timing", metavar="TIMING", help="the profile of a run of the same program without")
-    add_output(parser, "the file to make", required=True)
+    parser.add_argument("timing", metavar="TIMING", help="the profile of a run of the same program without --tool")
+    add_output(parser, "the file to write", required=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     memory, timing = open_profile(arguments.memory), open_profile(arguments.timing)
     if not tool_results(memory):
-        raise CommandError(f"No tool ran in {arguments.memory}; make one with: leadline run --tool NAME program.py.")
+        raise CommandError(f"No event tool ran in {arguments.memory}; record with leadline run --tool NAME program.py.")
     joined = join(memory, timing)
     write_file(joined.profile, arguments.output, force=arguments.force)
     share = f"{joined.matched} of {joined.rows} rows have their call path in {arguments.timing}"

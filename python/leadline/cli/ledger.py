@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "file", metavar="FILE", nargs="*", help="ledgers (default: leadline-ledger.jsonl in this directory)"
     )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json, on stdout")
-    parser.add_argument("-o", "--output", metavar="OUT", help="write the result there instead of the terminal")
+    parser.add_argument("-o", "--output", metavar="OUT", help="write the result to a file instead of the terminal")
     parser.add_argument("--force", action="store_true", help="replace OUT")
 
 
@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
             found, unreadable = ledger.read(Path(name))
         except OSError as error:
             raise CommandError(
-                f"Cannot read {name}: {error.strerror}; `leadline try` writes it beside the program."
+                f"Cannot read {name}: {error.strerror}; `leadline try` writes one; run it here first."
             ) from error
         entries += found
         bad += unreadable

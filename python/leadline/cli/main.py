@@ -153,7 +153,7 @@ def _with_modes(parser: argparse.ArgumentParser, found: Subcommand) -> str:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     width = max(len(mode.word) for mode in found.modes)
     lines = [
-        "other forms, with options of their own:",
+        "other forms, with their own options:",
         *(f"  leadline {found.name} {mode.word:<{width}}  {mode.help}" for mode in found.modes),
     ]
     return "\n".join([*([parser.epilog, ""] if parser.epilog else []), *lines])
@@ -193,7 +193,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"leadline: Cannot write to standard output: {error.strerror}.", file=sys.stderr)
         return USAGE_ERROR
     except MemoryError as error:
-        print(f"leadline: This machine has too little memory for it ({error or 'MemoryError'}).", file=sys.stderr)
+        print(
+            f"leadline: This machine has too little memory for this command ({error or 'MemoryError'}).",
+            file=sys.stderr,
+        )
         return INTERNAL_ERROR
     except Exception as error:
         return _failed(error)
@@ -214,7 +217,7 @@ def _failed(error: BaseException) -> int:
     except OSError:
         pass
     name = "".join(char if char.isprintable() else "?" for char in f"{type(error).__name__}: {error}"[:200])
-    print(f"leadline: This is a fault of Leadline ({name}){where}.", file=sys.stderr)
+    print(f"leadline: Leadline has a bug here ({name}){where}.", file=sys.stderr)
     return INTERNAL_ERROR
 
 

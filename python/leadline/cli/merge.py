@@ -21,26 +21,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         help="profiles of ranks, a folder of them, a pattern in quotes, or files that were merged before",
     )
-    add_output(parser, "the file to make", required=True)
+    add_output(parser, "the file to write", required=True)
     parser.add_argument(
         "--by",
         choices=("role", "node", "rank"),
         default="role",
-        help="what stays apart: pipeline stages and experts (role, the default), machines, or every rank",
+        help="what to keep apart: pipeline stages and experts (role, the default), machines, or every rank",
     )
     parser.add_argument(
         "--scheduler",
         default="",
         metavar="WHERE",
-        help="fold in processes:N of this machine, on dask:N, or on a Dask scheduler tls://HOST:PORT (default: here)",
+        help="merge in processes:N of this machine, on dask:N, or on a Dask scheduler tls://HOST:PORT",
     )
-    parser.add_argument("--trust-scheduler", action="store_true", help="use tcp:// to another machine all the same")
+    parser.add_argument("--trust-scheduler", action="store_true", help="allow tcp:// to another machine")
     parser.add_argument(
         "--all-paths",
         action="store_true",
-        help="of 64 ranks and more, keep paths apart that one rank in a hundred has and that take nearly nothing",
+        help="keep small paths of few ranks apart (in jobs of 64 ranks and more)",
     )
-    parser.add_argument("--job", metavar="NAME", help="merge this job, where the files are of several")
+    parser.add_argument("--job", metavar="NAME", help="merge this job, if the files are of several")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -71,8 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
         said = error.args[0] if error.args and isinstance(error.args[0], str) else ""
         what = printable(f"{type(error).__name__}: {said}" if said else type(error).__name__, 100)
         raise CommandError(
-            f"The files cannot be merged: what they say of their processes, threads or frames contradicts itself "
-            f"({what}); merge them one by one to find the odd one, and leave it out."
+            f"The files cannot be merged: their processes, threads or frames contradict each other "
+            f"({what}); merge them one by one to find the wrong one, and leave it out."
         ) from error
     write_file(merged.profile, arguments.output, force=arguments.force)
     for sentences, what in ((merged.left_out, "left out"), (merged.passed_over, "passed over")):

@@ -21,6 +21,10 @@ class MoreOptions:
             settings["help"] = argparse.SUPPRESS
         self._into.add_argument(*names, **settings)
 
+    def old(self, name: str, **settings: Any) -> None:
+        """What an earlier version called an option: read, and never listed."""
+        self._into.add_argument(name, help=argparse.SUPPRESS, **settings)
+
     def group(self, title: str, about: str) -> None:
         """What is added from here on stands below a title of its own."""
         if self._shown:

@@ -74,7 +74,7 @@ def _growth(part: PartDirectory) -> list[dict[str, Any]]:
 
         return growth(kept, segments[0])
     except Exception as error:  # the profile is worth more
-        say(f"How the run changed over time is not known ({type(error).__name__}: {error}).")
+        say(f"The report has no changes over time ({type(error).__name__}: {error}).")
         return []
 
 

@@ -39,7 +39,7 @@ def measure(budget_s: float = _BUDGET_S) -> str:
     try:
         path = keep_rates(rates)
     except OSError as error:
-        raise CommandError(f"What was measured could not be kept: {error.strerror}.") from None
+        raise CommandError(f"The measured peaks could not be stored: {error.strerror}.") from None
     lines = []
     for name, found in rates.items():
         lines.append(name)

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--git",
         nargs=2,
         metavar=("A", "B"),
-        help="the program in two revisions of this repository, each in a worktree of its own",
+        help="compare the program in two revisions of this repository, each in its own worktree",
     )
     add_trial_arguments(parser)
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="BEFORE AFTER", help="two scripts, and arguments")
@@ -86,7 +86,7 @@ def _of_scripts(words: Sequence[str]) -> Pair:
 
     if len(words) < 2:
         raise CommandError(
-            "Say what to compare: leadline prove BEFORE.py AFTER.py, or leadline prove --git A B -- SCRIPT."
+            "prove needs two programs; write leadline prove BEFORE.py AFTER.py, or leadline prove --git A B -- SCRIPT."
         )
     before, after, *rest = words
     try:
@@ -108,7 +108,7 @@ def _of_revisions(revisions: Sequence[str], words: Sequence[str]) -> Pair:
     from leadline.trials.variant import Variant
 
     if not words:
-        raise CommandError("Say what to run in both revisions: leadline prove --git A B -- SCRIPT.")
+        raise CommandError("--git needs a program; write leadline prove --git A B -- SCRIPT.")
     try:
         with worktrees(revisions, Path.cwd()) as (first, second):
             found = []

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "The language is described in docs/query.md."
     )
     parser.add_argument("file", metavar="FILE", help="a .leadline file")
-    parser.add_argument("query", metavar="EXPR", help="the question, in quotes")
+    parser.add_argument("query", metavar="EXPR", help="the query, in quotes")
     add_format(parser, _FORMATS)
     add_output(parser, "write to OUT instead of the terminal")
 

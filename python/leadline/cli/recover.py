@@ -10,8 +10,8 @@ from leadline.cli.files import add_output
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("part", metavar="PART_DIR", help="the directory NAME.leadline.part that the run left behind")
-    add_output(parser, "the file to make (default: NAME.leadline beside it)")
+    parser.add_argument("part", metavar="PART_DIR", help="the directory NAME.leadline.part of the run")
+    add_output(parser, "the file to write (default: NAME.leadline beside it)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -20,7 +20,7 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.profiles.recover import default_output, write_recovered
 
     if arguments.output == "-":
-        raise CommandError("A profile cannot go to standard output; name a file with -o NAME.leadline.")
+        raise CommandError("A profile cannot be written to standard output; name a file with -o NAME.leadline.")
     if Path(arguments.part).is_file():
         raise CommandError(
             f"{arguments.part} is a file, not what a killed run leaves (NAME.leadline.part); "
@@ -39,6 +39,6 @@ def run(arguments: argparse.Namespace) -> int:
     processes = ", ".join(f"{count} {what}" for count, what in counts if count)
     print(f"Wrote {output}: processes: {processes}.")
     print(
-        f"See it with: leadline report {output}    ({arguments.part} was left as it is; delete it when you are content)"
+        f"See it with: leadline report {output}    ({arguments.part} was kept; delete it when the profile is complete)"
     )
     return 0

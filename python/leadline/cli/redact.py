@@ -9,10 +9,10 @@ from leadline.cli.files import add_output, open_profile, write_file
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a .leadline file")
-    add_output(parser, "the file to make", required=True)
-    parser.add_argument("--paths", action="store_true", help="take folders out")
-    parser.add_argument("--names", action="store_true", help="take names of one's own out: code, threads, machines")
-    parser.add_argument("--arguments", action="store_true", help="take command lines, shapes and sentences out")
+    add_output(parser, "the file to write", required=True)
+    parser.add_argument("--paths", action="store_true", help="remove folders")
+    parser.add_argument("--names", action="store_true", help="remove your names: code, threads, machines")
+    parser.add_argument("--arguments", action="store_true", help="remove command lines, shapes and messages")
 
 
 def run(arguments: argparse.Namespace) -> int:

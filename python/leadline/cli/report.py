@@ -34,13 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--source",
         action="store_true",
-        help="the source of GPU kernels with where their instructions waited, and why; --focus chooses kernels by name",
+        help="show the source of GPU kernels with the stalls of their instructions; --focus selects kernels by name",
     )
-    parser.add_argument("--tool", metavar="NAME", help="what an event tool has found, in full; `all` for every tool")
+    parser.add_argument("--tool", metavar="NAME", help="show the full result of an event tool; `all`: of every tool")
     parser.add_argument(
-        "--rank", metavar="N", type=int, help="of a merged file: only rank N, which was late and stands in it by itself"
+        "--rank", metavar="N", type=int, help="of a merged file: show only rank N (late ranks have their own tree)"
     )
-    parser.add_argument("--no-source", action="store_true", help="put no source files into the HTML page")
+    parser.add_argument("--no-source", action="store_true", help="do not embed source files in the HTML page")
     parser.add_argument("--hide-library-frames", action="store_true", help="leave library frames out of the paths")
 
 
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         whole_tables=chosen == "html",
     )
     if chosen == "html" and arguments.output is None and sys.stdout.isatty():
-        raise CommandError("An HTML page is no use on a terminal; give it a file with -o NAME.html.")
+        raise CommandError("An HTML page cannot be shown in a terminal; write it to a file with -o NAME.html.")
     profile = open_profile(arguments.file)
     if arguments.rank is not None:
         profile = _of_rank(profile, arguments)
@@ -120,11 +120,11 @@ def _of_rank(profile: Profile, arguments: argparse.Namespace) -> Profile:
     if found is not None:
         return found
     if not is_folded_profile(profile):
-        raise CommandError(f"{arguments.file} is of one rank; --rank is for what `leadline merge` has made.")
+        raise CommandError(f"{arguments.file} has one rank; --rank is for files that `leadline merge` wrote.")
     held = ranges([one.rank for one in ranks_alone(profile)])
-    has = f"has ranks {held} by themselves" if held else "has no rank by itself, since none was late"
+    has = f"keeps its own tree for ranks {held}" if held else "keeps no rank with its own tree, since none was late"
     raise CommandError(
-        f"{arguments.file} {has}; look at the file of rank {arguments.rank}, or keep all with `merge --by rank`."
+        f"{arguments.file} {has}; open the file of rank {arguments.rank}, or keep all ranks with `merge --by rank`."
     )
 
 
@@ -141,7 +141,7 @@ def _report_tool(arguments: argparse.Namespace) -> int:
     chosen = [one for one in everything if arguments.tool in ("all", one.name)]
     if not chosen:
         have = ", ".join(dict.fromkeys(one.name for one in everything)) or "none (run with `leadline run --tool NAME`)"
-        raise CommandError(f"{arguments.file} holds nothing of a tool {arguments.tool!r}; it has {have}.")
+        raise CommandError(f"{arguments.file} has no result of a tool {arguments.tool!r}; it has {have}.")
     if chosen_format(arguments, list(_DEFAULT_ROWS)) == "json":
         found = [{"process": one.process, **one.found} for one in chosen]
         write_result(json.dumps(found, indent=1) + "\n", arguments.output, force=arguments.force)

@@ -40,6 +40,7 @@ from leadline.capture.records import StartedBy
 from leadline.capture.supervisor import Command, ExitStatus, release_signals
 from leadline.cli.accelerator_arguments import add_accelerator_arguments
 from leadline.cli.after_run import attach_kernel, complete, print_the_summary
+from leadline.cli.durations import duration
 from leadline.cli.errors import CommandError
 from leadline.cli.files import runnable
 from leadline.cli.instruction_arguments import add_instruction_arguments, instruction_options
@@ -66,8 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trace",
         metavar="steps=N|seconds=S",
-        help="also record single events of N steps, for timelines and `leadline whatif`; ,wait=N skips the first N "
-        "(default 1)",
+        help="also record single events, for timelines and `leadline whatif`; ,wait=N skips N (default 1)",
     )
     parser.add_argument(
         "--cpu-sample",
@@ -95,8 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--duty",
         default="",
         metavar="PERCENT",
-        help="measure this share of the steps, such as 20%%, in blocks drawn at random; the profile says how much "
-        "longer measured steps took",
+        help="measure only this share of the steps, such as 20%%, in random blocks",
     )
     parser.add_argument(
         "--keep-old", action="store_true", help="keep an older profile of that name as NAME.1.leadline, NAME.2.leadline"
@@ -127,7 +126,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     more.add(
         "--os-trace",
-        "--kernel",
         dest="kernel",
         action="append",
         default=[],
@@ -135,6 +133,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --trace: record events of the Linux kernel: sched, syscalls, io or faults; each level includes "
         "those before it",
     )
+    more.old("--kernel", dest="kernel", action="append")
     more.add(
         "--nvtx",
         default="",
@@ -157,32 +156,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     more.add(
         "--flush-interval",
-        type=float,
+        type=duration,
         default=defaults.flush_interval_s,
-        metavar="S",
-        help="seconds between writes to disk; a killed process loses at most so much (default: %(default)s)",
+        metavar="TIME",
+        help="time between writes to disk; a killed process loses at most so much (default: %(default)gs)",
     )
     more.add(
         "--hang-after",
-        type=float,
+        type=duration,
         default=defaults.hang_after_s,
-        metavar="S",
-        help="seconds after which ranks that wait for each other write hang_*.txt; 0: never (default: %(default)s)",
+        metavar="TIME",
+        help="write hang_*.txt when ranks have waited for each other so long; 0: never (default: %(default)gs)",
     )
     more.add(
         "--roll",
-        "--every",
         dest="every",
         action="append",
         default=[],
         metavar="TIME",
         help="write a new file every TIME, such as 10min (see --keep)",
     )
+    more.old("--every", dest="every", action="append")
     more.add(
         "--keep",
         default="",
         metavar="AGE|N",
-        help="with --roll: keep files of that age (24h), or that many; 24h,100 for both (default: all)",
+        help="with --roll: keep files up to this age (24h), this number, or both (24h,100) (default: all)",
     )
     more.add("--endpoint", default="", metavar="FILE", help=ENDPOINT_HELP)
     add_accelerator_arguments(more)
@@ -303,15 +302,15 @@ def _rolling(arguments: argparse.Namespace, options: Options) -> tuple[float, Ke
     launches_looked_at(arguments.every)
     if not times:
         if arguments.keep:
-            raise CommandError("--keep needs several files; add --roll 10min.")
+            raise CommandError("--keep works on rolled files; add --roll 10min.")
         return 0.0, None
     every_s = seconds(times[-1], "--roll")
     if every_s < options.flush_interval_s:
         raise CommandError(
-            f"A new file every {times[-1]} needs segments at least as often; add --flush-interval {every_s / 2:g}."
+            f"--roll {times[-1]} is shorter than the flush interval; add --flush-interval {every_s / 2:g}s."
         )
     if options.kernel:
-        raise CommandError("The kernel is recorded into one file; leave out --os-trace or --roll.")
+        raise CommandError("--os-trace cannot be combined with --roll; leave out one of them.")
     from leadline.capture.rolling import Keep
 
     return every_s, Keep.parse(arguments.keep)
@@ -373,7 +372,7 @@ def _kernel_recorder(options: Options, part: PartDirectory) -> KernelRecorder | 
     try:
         recorder = KernelRecorder(options.kernel, part.folder)
     except OSError as error:  # no room for what would be recorded
-        say(f"The kernel is not recorded: there is no folder for temporary files ({error.strerror}).")
+        say(f"The Linux kernel is not recorded: there is no folder for temporary files ({error.strerror}).")
         return None
     if recorder.sentence:
         say(recorder.sentence)

@@ -20,7 +20,7 @@ _OPTIONS = {
             "trace-max-events", "wait",
         }
     ),
-    "why": frozenset({"budget", "shapes", "steps"}),
+    "why": frozenset({"no-shapes", "seconds", "steps"}),
     "attach": frozenset(
         {"counter", "cpu-sample", "native", "no-memory", "quiet", "seconds", "shapes", "trace", "wait"}
     ),

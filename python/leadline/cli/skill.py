@@ -17,7 +17,7 @@ not measured.
     leadline run -o before.leadline train.py
     leadline run --trace steps=3 -o traced.leadline train.py   the same with moments, for what-if predictions
 
-A trace of another profiler (`*.pt.trace.json.gz`, a folder of ranks) is read as it is: `leadline why FILE`.
+A trace of another profiler (`*.pt.trace.json.gz`, a folder of ranks) is read directly: `leadline why FILE`.
 
 ## 2. Read, in this order
 

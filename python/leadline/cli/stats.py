@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"{arguments.file} holds no trace window; record one with `leadline run --trace steps=3`.")
     rows = statistics(profile, arguments.by)
     if not rows:
-        raise CommandError(f"There is no {arguments.by} in the trace window; --by takes {', '.join(_KEYS)}.")
+        raise CommandError(f"The trace window has no {arguments.by}; --by takes {', '.join(_KEYS)}.")
     if chosen_format(arguments, _FORMATS) == "csv":
         header = ("occurrences", "total_ns", "mean_ns", "deviation_ns", "min_ns", "max_ns")
         made: list[Sequence[object]] = [(arguments.by, *header, *(f"latency_{name}" for name in header))]

@@ -44,7 +44,7 @@ GROUPS: dict[str, tuple[Subcommand, ...]] = {
     "Record": (
         Subcommand("run", "leadline.cli.run", "run a program and profile it and its children"),
         Subcommand("demo", "leadline.cli.demo", "profile the bundled training program"),
-        Subcommand("recover", "leadline.cli.recover", "make a profile from what a killed run left behind"),
+        Subcommand("recover", "leadline.cli.recover", "make a profile from the files of a killed run"),
         Subcommand("doctor", "leadline.cli.doctor", "check what can be measured on this machine"),
     ),
     "Read": (
@@ -77,9 +77,9 @@ GROUPS: dict[str, tuple[Subcommand, ...]] = {
         Subcommand("whatif", "leadline.cli.whatif", "predict what a change would gain, from one trace window"),
     ),
     "Try": (
-        Subcommand("try", "leadline.cli.try_", "measure remedies on your program, in runs that take turns"),
+        Subcommand("try", "leadline.cli.try_", "measure fixes on your program, in alternating runs"),
         Subcommand("prove", "leadline.cli.prove", "say whether your change is faster and still computes the same"),
-        Subcommand("ledger", "leadline.cli.ledger", "show how far predictions have held where both were measured"),
+        Subcommand("ledger", "leadline.cli.ledger", "show how accurate earlier predictions were"),
     ),
     "Compare": (
         Subcommand("diff", "leadline.cli.diff", "compare profiles from before and after a change"),
@@ -95,10 +95,10 @@ GROUPS: dict[str, tuple[Subcommand, ...]] = {
             "attach",
             "leadline.cli.attach",
             "profile a running process for a while",
-            (Mode("--stop", "leadline.cli.detach", "end what was attached, before its time"),),
+            (Mode("--stop", "leadline.cli.detach", "stop an attached measurement early"),),
         ),
         Subcommand("top", "leadline.cli.top", "show hottest paths, steps and memory of a running program"),
-        Subcommand("dump", "leadline.cli.dump", "print what each thread of a running process is doing"),
+        Subcommand("dump", "leadline.cli.dump", "print what each thread of a running process does"),
     ),
     "Convert": (
         Subcommand("import", "leadline.cli.import_", "make a profile from another profiler's trace"),

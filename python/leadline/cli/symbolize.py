@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The file, and where else to look for what ran."""
     parser.add_argument("file", metavar="FILE", help="a profile made with --native")
-    add_output(parser, "write here instead of into the same file")
+    add_output(parser, "write to OUT instead of the same file")
     parser.add_argument(
         "--search",
         action="append",
         default=[],
         metavar="FOLDER",
-        help="look here too for files that are not where they were loaded from (may be given several times)",
+        help="also search FOLDER for files that have moved; may be repeated",
     )
     parser.add_argument(
         "--debuginfod",
         action="store_true",
-        help="fetch what this machine has not from the servers that DEBUGINFOD_URLS names (they learn the build ids)",
+        help="download missing debug information from DEBUGINFOD_URLS (the servers learn the build ids)",
     )
 
 

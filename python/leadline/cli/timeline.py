@@ -18,8 +18,8 @@ _FORMATS = ("text", "csv", "html")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_newest(parser)
-    parser.add_argument("--thread", metavar="THREAD", help="only threads whose name or number this is")
-    parser.add_argument("--step", type=int, metavar="N", help="only this step")
+    parser.add_argument("--thread", metavar="THREAD", help="show only threads with this name or number")
+    parser.add_argument("--step", type=int, metavar="N", help="show only step N")
     add_format(parser, _FORMATS, old=("csv", "html"))
     parser.add_argument(
         "--whatif",
@@ -27,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const="",
         action="append",
         metavar="SCENARIO",
-        help="with --format html: below what was measured what would be with SCENARIO, as `leadline whatif` titles it "
-        "(default: its best advice); may be given several times",
+        help="with --format html: also draw the timeline predicted for SCENARIO, a title of `leadline whatif` "
+        "(default: its best advice); may be repeated",
     )
     add_output(parser, "the file to write (default: stdout)")
     add_source_root(parser)
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     profile = open_profile(arguments.file)
     chosen_form = chosen_format(arguments, _FORMATS)
     if arguments.whatif is not None and chosen_form != "html":
-        raise CommandError("A predicted timeline is drawn on a page; add -o OUT.html.")
+        raise CommandError("A predicted timeline needs a page; add -o OUT.html.")
     if chosen_form == "html":
         return _page(profile, arguments)
     if not len(profile.events["start_ns"]) and len(profile.table("kernel_events")["time_ns"]):
@@ -64,7 +64,7 @@ def _machine(profile: Profile, arguments: argparse.Namespace) -> int:
 
     if arguments.step is not None:
         raise CommandError(
-            f"{arguments.file} holds what the kernel did and no window of a program, so it has no steps."
+            f"{arguments.file} has events of the Linux kernel and no trace window of a program, so it has no steps."
         )
     try:
         rows = machine_rows(profile, arguments.thread)
@@ -84,7 +84,7 @@ def _page(profile: Profile, arguments: argparse.Namespace) -> int:
     from leadline.report.html import findings_of, render_html, sources_of
 
     if arguments.output is None:
-        raise CommandError("A page is a file; name it with -o OUT.html.")
+        raise CommandError("A page is written to a file; name it with -o OUT.html.")
     predicted = _predicted(profile, arguments.whatif) if arguments.whatif is not None else []
     report = build_report(profile, ReportOptions(frames=False, whole_tables=True), arguments.file)
     page = render_html(profile, report, findings_of(profile), sources_of(profile), predicted)

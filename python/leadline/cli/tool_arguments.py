@@ -25,15 +25,15 @@ def add_tool_arguments(more: MoreOptions) -> None:
     more.group("event tools", "your own analysis of events, or one that `leadline tool` lists")
     more.add("--tool", action="append", default=[], metavar="NAME|FILE", help="run a tool; may be repeated")
     more.add("--tool-option", action="append", default=[], metavar="TOOL.NAME=VALUE", help="set an option of a tool")
-    more.add("--backend", default="auto", metavar="NAME", help="where its events come from (default: auto)")
-    more.add("--launch-range", default="", metavar="A:B", help="look at launches A to B-1 only")
-    more.add("--layer", default="", metavar="REGEX", help="look at modules whose name matches only")
-    more.add("--phase", default="", metavar="NAME", help="look at forward, backward or optimizer only")
+    more.add("--backend", default="auto", metavar="NAME", help="source of the events (default: auto)")
+    more.add("--launch-range", default="", metavar="A:B", help="examine launches A to B-1 only")
+    more.add("--layer", default="", metavar="REGEX", help="examine only modules whose name matches")
+    more.add("--phase", default="", metavar="NAME", help="examine only forward, backward or optimizer")
     more.add(
         "--kernel-name",
         default="",
         metavar="REGEX",
-        help="look at kernels whose name matches only",
+        help="examine only kernels whose name matches",
     )
     more.add(
         "--most",
@@ -46,7 +46,7 @@ def add_tool_arguments(more: MoreOptions) -> None:
         dest="every",
         action="append",
         metavar="N",
-        help="look at one launch of N only",
+        help="examine one launch in N",
     )
 
 
@@ -103,7 +103,7 @@ def _pattern_of_kernels(arguments: argparse.Namespace) -> str:
     words = [word for word in arguments.kernel if word not in KERNEL_LEVELS]
     patterns = [*words, *([arguments.kernel_name] if arguments.kernel_name else [])]
     if len(patterns) > 1:
-        raise CommandError(f"Kernels are chosen by one pattern; write {'|'.join(patterns)!r} as one.")
+        raise CommandError(f"Only one pattern can select kernels; write {'|'.join(patterns)!r}.")
     return patterns[0] if patterns else ""
 
 
@@ -124,7 +124,7 @@ def _refuse_ranges_without_tools(arguments: argparse.Namespace, pattern: str) ->
     }
     named = [option for option, given in chosen.items() if given]
     if named:
-        raise CommandError(f"{named[0]} says what tools look at, and there is none; add --tool NAME.")
+        raise CommandError(f"{named[0]} is an option of event tools; add --tool NAME.")
 
 
 def _whole_path(backend: str) -> str:

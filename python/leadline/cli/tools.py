@@ -9,13 +9,13 @@ from leadline.cli.errors import CommandError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("tool", nargs="?", metavar="NAME|FILE", help="say more about one tool")
+    parser.add_argument("tool", nargs="?", metavar="NAME|FILE", help="describe this tool")
     parser.add_argument("--list", action="store_true", help="list all tools and backends (as without a name)")
-    parser.add_argument("--include", action="store_true", help="the folder of <leadline/tool.h>, for tools in C")
+    parser.add_argument("--include", action="store_true", help="print the folder of <leadline/tool.h>, for tools in C")
     parser.add_argument(
         "--events",
         metavar="FILE",
-        help="run the tool on events of a file, without a program: what --tool record kept (.npz), or drawn JSON lines",
+        help="run the tool on the events of a file, without a program: from --tool record (.npz), or JSON lines",
     )
     parser.add_argument(
         "--tool-option", action="append", default=[], metavar="TOOL.NAME=VALUE", help="set an option of the tool"

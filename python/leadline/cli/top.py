@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leadline.cli.durations import duration
 from leadline.cli.errors import CommandError
 
 if TYPE_CHECKING:
@@ -18,9 +19,11 @@ _PART = ".part"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", metavar="PID|FILE", help="a process, or the file that its run will end in")
-    parser.add_argument("--every", type=float, default=2.0, metavar="S", help="seconds between looks (default: 2)")
-    parser.add_argument("--once", action="store_true", help="print one screen and leave, as where there is no terminal")
+    parser.add_argument("what", metavar="PID|FILE", help="a process, or the file that its run will write")
+    parser.add_argument(
+        "--every", type=duration, default=2.0, metavar="TIME", help="time between two screens (default: 2s)"
+    )
+    parser.add_argument("--once", action="store_true", help="print one screen and exit (default without a terminal)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -47,8 +50,10 @@ def find_part(what: str) -> Path:
         if path.is_dir() and path.name.endswith(_PART):
             return path
     if Path(what).is_file():
-        raise CommandError(f"The run of {what} has ended; `leadline report {what}` or `leadline view {what}` shows it.")
-    raise CommandError(f"Nothing that is measured into {what} runs; give the process, or the file that -o named.")
+        raise CommandError(
+            f"The run of {what} has ended; read it with `leadline report {what}` or `leadline view {what}`."
+        )
+    raise CommandError(f"No running program writes to {what}; give a process, or the file of its option -o.")
 
 
 def _of_process(pid: int) -> Path:
@@ -56,7 +61,7 @@ def _of_process(pid: int) -> Path:
     from leadline.capture.config import SESSION_VARIABLE
 
     if not Path(f"/proc/{pid}").exists():
-        raise CommandError(f"There is no process {pid}; `pgrep -af python` lists those that run.")
+        raise CommandError(f"There is no process {pid}; `pgrep -af python` lists running programs.")
     pending, seen = [pid], set()
     refused = False
     while pending:
@@ -75,10 +80,10 @@ def _of_process(pid: int) -> Path:
         except OSError:
             continue
     if refused:
-        raise CommandError(f"Process {pid} belongs to another user; look at it as that user, or as root.")
+        raise CommandError(f"Process {pid} belongs to another user; run this command as that user, or as root.")
     raise CommandError(
-        f"Process {pid} was not started under Leadline; `leadline dump {pid}` shows what its threads do. (One that "
-        "measures itself is found by the file that it writes.)"
+        f"Process {pid} was not started under Leadline; `leadline dump {pid}` shows what its threads do. (If "
+        "it measures itself, give the file that it writes.)"
     )
 
 

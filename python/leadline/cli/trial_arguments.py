@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from leadline.cli.files import add_output
+from leadline.cli.formats import add_format
+
+FORMATS = ("text", "json", "html")
 STEPS, WARM_UP, LIMIT = 30, 5, "10min"
 WITH_VALUE = ("--steps", "--warm-up", "--limit", "--rounds", "--format", "-o", "--output", "--remedy", "--ledger")
 
@@ -13,20 +17,23 @@ def add_trial_arguments(parser: argparse.ArgumentParser) -> None:
         "--steps", type=_number, default=STEPS, metavar="N", help="steps timed in each run (default: 30)"
     )
     parser.add_argument(
-        "--warm-up", type=_number, default=WARM_UP, metavar="M", help="steps before these that are not (default: 5)"
+        "--warm-up",
+        type=_number,
+        default=WARM_UP,
+        metavar="M",
+        help="steps of warm-up in each run, which are not timed (default: 5)",
     )
     parser.add_argument(
-        "--limit", default=LIMIT, metavar="TIME", help="time after which no new run begins (default: %(default)s)"
+        "--limit", default=LIMIT, metavar="TIME", help="start no new run after this time (default: %(default)s)"
     )
-    parser.add_argument("--rounds", type=_number, default=5, metavar="N", help="least number of rounds (default: 5)")
+    parser.add_argument("--rounds", type=_number, default=5, metavar="N", help="minimum number of rounds (default: 5)")
     parser.add_argument(
         "--in-place",
         action="store_true",
-        help="let the runs write where the program writes, without a scratch directory",
+        help="run in the working directory, not in a scratch copy",
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json, on stdout")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the result there instead of the terminal")
-    parser.add_argument("--force", action="store_true", help="replace FILE")
+    add_format(parser, FORMATS)
+    add_output(parser, "write to OUT instead of the terminal")
 
 
 def _number(text: str) -> int:

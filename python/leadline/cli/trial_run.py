@@ -164,7 +164,7 @@ def compare(
     progress.done()
     base = [one for one in rounds.base if one is not None and one.step_ns]
     if not base:
-        raise CommandError("The trial was ended before a run of the baseline was done; there is nothing to show.", 130)
+        raise CommandError("The trial was stopped before the first run of the baseline ended; there is no result.", 130)
     rows = [baseline_row(variants[0], base)]
     for place, variant in list(enumerate(variants))[1:]:
         rows.append(
@@ -211,12 +211,21 @@ def _notes(rounds: Rounds, arguments: argparse.Namespace) -> list[str]:
 
 def write(trial: Trial, arguments: argparse.Namespace) -> None:
     from leadline.cli.files import write_result
+    from leadline.cli.formats import chosen_format
+    from leadline.cli.trial_arguments import FORMATS
     from leadline.trials.model import as_object
     from leadline.trials.text import table
 
-    text = table(trial)
-    if arguments.format == "json":
+    chosen = chosen_format(arguments, FORMATS)
+    if chosen == "json":
         text = json.dumps(_finite(as_object(trial)), indent=2, allow_nan=False) + "\n"
+    elif chosen == "html":
+        from leadline.cli.trial_page import trial_changes
+        from leadline.report.html import render_changes
+
+        text = render_changes(trial_changes(trial, "Tried and measured"))
+    else:
+        text = table(trial)
     write_result(text, arguments.output, force=arguments.force)
 
 

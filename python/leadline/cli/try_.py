@@ -30,11 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME[=VALUE]",
-        help="try this one, such as fused_optimizer, workers=4 or a file mine.py; may be given more than once "
+        help="try this fix, such as fused_optimizer, workers=4 or a file mine.py; may be repeated "
         "(default: what a profile of the first run suggests)",
     )
-    parser.add_argument("--list", action="store_true", help="list the remedies")
-    parser.add_argument("--no-predict", action="store_true", help="do not measure the first run; predict nothing")
+    parser.add_argument("--list", action="store_true", help="list the fixes")
+    parser.add_argument("--no-predict", action="store_true", help="do not profile the first run, and predict nothing")
     parser.add_argument("--no-ledger", action="store_true", help="do not write leadline-ledger.jsonl")
     add_trial_arguments(parser)
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module")
@@ -86,7 +86,7 @@ def _command(arguments: argparse.Namespace) -> tuple[Command, Path | None, str]:
         return _of_profile(Path(words[0]))
     if not words and arguments.module is None and arguments.code is None:
         raise CommandError(
-            "Say what to run: leadline try SCRIPT, leadline try -m MODULE, or leadline try FILE.leadline."
+            "try needs a program; write leadline try SCRIPT, leadline try -m MODULE, or leadline try FILE.leadline."
         )
     try:
         command = program_of(arguments)
@@ -104,7 +104,7 @@ def _of_profile(path: Path) -> tuple[Command, Path, str]:
     typed = [str(word) for word in program.get("argv") or ()]
     folder = str(program.get("cwd") or "")
     if not typed:
-        raise CommandError(f"{path} does not say which program it is of; write leadline try SCRIPT ARGS.")
+        raise CommandError(f"{path} does not name its program; write leadline try SCRIPT ARGS.")
     if folder and not Path(folder).is_dir():
         raise CommandError(f"{path} was made in {folder}, which does not exist here; write leadline try SCRIPT ARGS.")
     if typed[0] == "-m":
@@ -113,7 +113,9 @@ def _of_profile(path: Path) -> tuple[Command, Path, str]:
         command = Command.code(typed[1:])
     elif typed[0].endswith(".py"):
         if not (Path(folder or ".") / typed[0]).exists():
-            raise CommandError(f"{path} was made of {shlex.join(typed)}, which is not there any more.")
+            raise CommandError(
+                f"{path} was made from {shlex.join(typed)}, which no longer exists; write leadline try SCRIPT ARGS."
+            )
         command = Command(tuple(typed), (sys.executable, *typed))
     else:
         command = Command.program(typed)

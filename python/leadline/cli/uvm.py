@@ -13,16 +13,26 @@ from leadline.cli.files import add_output
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_subparsers(dest="what", required=True, metavar="plan|apply")
-    plan = kinds.add_parser("plan", help="say what managed memory would cost, and write which tensors to move when")
-    plan.add_argument("file", metavar="FILE", help="what `leadline run --tool record --backend declared` kept (.npz)")
-    plan.add_argument("--memory", default="0", help="memory of the device (24GB); without it a third of what is held")
-    plan.add_argument("--ahead", default="4", help="launches that the plan looks ahead (4)")
-    add_output(plan, "the plan (FILE with the ending .plan.json)", metavar="PLAN")
+    plan = kinds.add_parser(
+        "plan", help="predict the cost of managed memory, and write a plan of which tensors to move when"
+    )
     plan.add_argument(
-        "--tool-option", action="append", default=[], metavar="NAME=VALUE", help="of the tool uvm_advisor (link=50)"
+        "file", metavar="FILE", help="the recording of `leadline run --tool record --backend declared` (.npz)"
+    )
+    plan.add_argument(
+        "--memory", default="0", help="memory of the device, such as 24GB (default: a third of what the program holds)"
+    )
+    plan.add_argument("--ahead", default="4", help="number of launches that the plan looks ahead (default: 4)")
+    add_output(plan, "the plan to write (default: FILE with the ending .plan.json)", metavar="PLAN")
+    plan.add_argument(
+        "--tool-option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set an option of the tool uvm_advisor, such as link=50",
     )
     apply = kinds.add_parser("apply", help="run a program in managed memory and move its tensors by the plan")
-    apply.add_argument("--discard", action="store_true", help="also throw contents of dead tensors away (CUDA 13)")
+    apply.add_argument("--discard", action="store_true", help="also discard the contents of dead tensors (CUDA 13)")
     apply.add_argument("plan", metavar="PLAN")
     apply.add_argument("program", nargs=argparse.REMAINDER, metavar="program.py ...", help="the program as recorded")
 
@@ -46,7 +56,7 @@ def _plan(arguments: argparse.Namespace) -> int:
 
     output = arguments.output or f"{arguments.file.removesuffix('.npz')}.plan.json"
     if output == "-":
-        raise CommandError("A plan cannot go to standard output; name a file with -o NAME.plan.json.")
+        raise CommandError("A plan cannot be written to standard output; name a file with -o NAME.plan.json.")
     try:
         check_output(Path(output), [arguments.file])
         check_kind(Path(output), kind_of(PLAN_HEAD), force=arguments.force)
@@ -68,9 +78,9 @@ def _apply(arguments: argparse.Namespace) -> int:
 
     ManagedPlan.read(Path(arguments.plan))  # a sentence now, not in the middle of the program's start
     if not arguments.program:
-        raise CommandError("Which program? Write leadline tool uvm apply PLAN program.py, with its arguments after it.")
+        raise CommandError("apply needs a program; write leadline tool uvm apply PLAN program.py ARGS.")
     if not Path(arguments.program[0]).is_file():
-        raise CommandError(f"There is no program {arguments.program[0]}.")
+        raise CommandError(f"There is no program {arguments.program[0]}; check the path.")
     words = [sys.executable, "-m", "leadline.tools.managed_run", *(["--discard"] if arguments.discard else [])]
     sys.stdout.flush()
     os.execv(sys.executable, [*words, arguments.plan, *arguments.program])

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_newest(parser)
-    parser.add_argument("after", metavar="FILE2", nargs="?", help="another one, from after a change, to compare with")
+    parser.add_argument(
+        "after", metavar="FILE2", nargs="?", help="a second profile, from after a change, to compare with"
+    )
     parser.add_argument("--tui", action="store_true", help="show it in this terminal (needs leadline[tui])")
     parser.add_argument(
-        "--live", action="store_true", help="FILE is a process that runs, or the file its run will end in"
+        "--live", action="store_true", help="FILE is a running process, or the file that its run will write"
     )
     parser.add_argument("--port", type=port, default=0, help="port on the loopback address (default: any that is free)")
     add_source_root(parser)
@@ -38,11 +40,11 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.after is not None:
             raise CommandError("leadline view --tui shows one profile; `leadline diff A B` compares two in text.")
         if arguments.live:
-            raise CommandError("leadline view --live is for the browser; `leadline top` shows a run in the terminal.")
+            raise CommandError("--live needs the browser; use `leadline top` in the terminal.")
         return _in_terminal(arguments.file)
     if arguments.live:
         if arguments.after is not None:
-            raise CommandError("leadline view --live shows one run; compare files of it with `leadline diff`.")
+            raise CommandError("--live shows one run; compare its files with `leadline diff`.")
         return _live(arguments)
     from leadline.cli.files import open_profile, write_result
     from leadline.report.server import View
@@ -64,7 +66,7 @@ def _live(arguments: argparse.Namespace) -> int:
         view = LiveView(find_part(arguments.file))
     except ProfileFileError as error:
         raise CommandError(str(error)) from error
-    print("the page follows the run while it goes on")
+    print("the page follows the running program")
     return _in_browser(view, arguments)
 
 

@@ -6,12 +6,18 @@ import argparse
 import sys
 import time
 
+from leadline.cli.durations import duration
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", metavar="DIR", nargs="+", help="where the ranks of the job leave their profiles")
-    parser.add_argument("--every", type=float, default=10.0, metavar="S", help="seconds between looks (default: 10)")
-    parser.add_argument("--once", action="store_true", help="look once and leave; also where the output is no terminal")
-    parser.add_argument("--history", action="store_true", help="who was late when, from the files of a run that rolls")
+    parser.add_argument("files", metavar="DIR", nargs="+", help="the folder with the profiles of the job's ranks")
+    parser.add_argument(
+        "--every", type=duration, default=10.0, metavar="TIME", help="time between two screens (default: 10s)"
+    )
+    parser.add_argument("--once", action="store_true", help="print one screen and exit (default without a terminal)")
+    parser.add_argument(
+        "--history", action="store_true", help="show which rank was late when, from rolled files (run --roll)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline._dataclass import replace
@@ -64,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments.settings)
     if arguments.list:
         if chosen == "html":
-            raise CommandError("A page shows a trace; use --format text, markdown or json for the list.")
+            raise CommandError("--list has no page; use --format text, markdown or json.")
         from leadline.whatif.listing import list_scenarios
 
         write_result(list_scenarios(chosen), arguments.output, force=arguments.force)
@@ -72,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.file:
         arguments.file = [newest_profile()]
     if arguments.export and not arguments.output:
-        raise CommandError("A timeline is a binary file; name it with -o OUT.")
+        raise CommandError("--export writes a binary file; name it with -o OUT.")
     if _asks_for_stragglers(arguments, chosen):
         return _stragglers(arguments, chosen)
     graph = _load(arguments.file, arguments.steps)
@@ -155,19 +157,12 @@ def _render(graph: Graph, report: Report, chosen: str, arguments: argparse.Names
     if chosen == "json":
         return as_json(report)
     if chosen == "html":
-        from leadline.whatif.advice import useful
-        from leadline.whatif.critical import shares_of_path
-        from leadline.whatif.export import html_page, strips
-        from leadline.whatif.predict import replay
+        from leadline.report.changes_predicted import predicted_changes
+        from leadline.report.html import render_changes
 
-        whole = report if report.ledger else replace(report, ledger=replay(graph).ledger)
-        # beside the measured timeline that of the question, or of the best advice
-        asked = report.scenarios if arguments.scenario else useful(report)
-        drawn = next(
-            ((p.title, p.graph, p.result) for p in asked if p.graph is not None and p.result is not None), None
-        )
-        timelines = strips(graph, *drawn) if drawn else ""
-        return html_page(whole, shares_of_path(graph, report.replay), timelines)
+        program = " ".join(Path(file).name for file in arguments.file)
+        asked = bool(arguments.scenario)
+        return render_changes(predicted_changes(graph, report, program, shlex.join(arguments.file), asked=asked))
     ranked = not arguments.scenario and not arguments.replay and not arguments.critical_path
     text = as_text(report, ranked=ranked) if chosen == "text" else as_markdown(report, ranked=ranked)
     if arguments.critical_path:

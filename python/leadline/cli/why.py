@@ -1,8 +1,8 @@
 """`leadline why`: why the step is slow, in one sentence. Runs a program, attaches to one, or reads a file.
 
-A program runs to its end as the shell would run it, with its own exit code; while it runs the verdict is said as soon
-as it is known (30 steps behind the warm-up, or the budget), and again at the end where it is another. `--steps N` ends
-the program by SIGINT behind N steps.
+A program runs to its end as the shell would run it, with its own exit code. While it runs, the verdict is printed as
+soon as it is known (30 steps after the warm-up, or the time limit), and again at the end if it has changed. `--steps N`
+ends the program by SIGINT after N steps.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.capture.messages import say
+from leadline.cli.durations import duration
 from leadline.cli.errors import CommandError
 from leadline.cli.left_out import split as split_program
 
@@ -45,22 +46,24 @@ _WITH_VALUE = ("--steps", "--budget", "--format", "-o", "--output", "--seconds")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "leadline why [options] (SCRIPT | -m MODULE | -c CODE | -- COMMAND | PID | FILE) [ARGS ...]"
     parser.allow_abbrev = False
-    parser.add_argument("--steps", type=int, default=0, metavar="N", help="end the program (Ctrl-C) behind N steps")
     parser.add_argument(
-        "--budget",
-        type=float,
-        default=_BUDGET_S,
-        metavar="S",
-        dest="seconds",
-        help="seconds until a verdict is said at the latest; a PID is measured for so long (default: %(default)g)",
+        "--steps", type=int, default=0, metavar="N", help="stop the program (as Ctrl-C does) after N steps"
     )
+    parser.add_argument(
+        "--seconds",
+        type=duration,
+        default=_BUDGET_S,
+        metavar="TIME",
+        help="print the verdict after this time at the latest; time to measure a PID (default: 60s; PID: 20s)",
+    )
+    parser.add_argument("--budget", type=duration, default=argparse.SUPPRESS, dest="seconds", help=argparse.SUPPRESS)
     parser.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json, on stdout")
-    parser.add_argument("-o", "--output", metavar="FILE", help="keep the profile there (default: SCRIPT's name)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the profile to FILE (default: SCRIPT.leadline)")
     parser.add_argument(
         "--no-shapes",
         dest="shapes",
         action="store_false",
-        help="leave out the shapes of operator inputs, which tell what products attain of the machine's rate",
+        help="do not record shapes of operator inputs (they give the share of the machine's peak rate)",
     )
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module")
     parser.add_argument("-c", dest="code", nargs=argparse.REMAINDER, metavar="CODE", help="run a line of code")
@@ -120,7 +123,7 @@ def _is_measured(path: Path, *, alone: bool) -> bool:
     if kind is Kind.SCRIPT or (kind is Kind.PROGRAM and not alone):
         return False
     advice = f"; to measure the program: leadline why -- {path}" if kind is Kind.PROGRAM else "; check its name"
-    raise CommandError(f"{path} is no profile, no trace that Leadline can read, and no Python script{advice}.")
+    raise CommandError(f"{path} is not a profile, a trace that Leadline can read, or a Python script{advice}.")
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -140,7 +143,7 @@ def _run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"Cannot run {command.argv[0]}: no such command; check the name, or give the whole path.")
     watch = _Watch(arguments)
     if arguments.format == "text":
-        say(f"measuring; a verdict follows within {arguments.seconds:g} s, or when the program ends")
+        say(f"measuring; prints the verdict within {arguments.seconds:g} s, or when the program ends")
     status, path, _ = verb.measure(asked, _options(arguments), watch.look)
     if path is not None:
         from leadline.profiles import ProfileFileError, open_profile
@@ -218,7 +221,7 @@ class _Watch:
                 self._said = verdict.kind
                 _print(verdict, str(part.output), sys.stderr)
                 if not self._steps:
-                    say("the program goes on, measured until it ends; Ctrl-C ends it")
+                    say("the program goes on and is measured until it ends; Ctrl-C ends it")
         if self._steps and steps >= self._steps:
             self._end(profile)
 
@@ -235,7 +238,7 @@ class _Watch:
 
         verdict = judge(profile)
         if self._said == verdict.kind and self._format == "text":
-            say(f"the verdict stays the same over the whole run; the profile is {file}")
+            say(f"the verdict is the same for the whole run; the profile is {file}")
             return
         _tell(profile, file, self._format, stream_of_program=True)
 

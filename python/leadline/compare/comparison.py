@@ -176,7 +176,7 @@ class _Comparison:
         step, waited = self._pair(lambda run: run.step_ns), self._pair(lambda run: run.core_wait)
         if max(waited) >= CROWDED and min(step) and max(step) >= _NEWS * min(step):
             return (
-                f"Of a step {percent(waited[0])} in A and {percent(waited[1])} in B was spent in line for a core: the "
+                f"Of a step {percent(waited[0])} in A and {percent(waited[1])} in B was spent waiting for a core: the "
                 f"machine was busy. Compare on one that is not, or give {ENOUGH_RUNS} runs a side, recorded "
                 "in turn."
             )

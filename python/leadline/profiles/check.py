@@ -92,7 +92,7 @@ def _check_nodes(nodes: Columns, frames: Columns) -> None:
 def _check_code(objects: Columns, held: int) -> None:
     begin, size = objects["begin"], objects["size"]
     if np.any(begin > np.uint64(held)) or np.any(size > np.uint64(held) - np.minimum(begin, np.uint64(held))):
-        raise TableError("its machine code lies outside of what it holds")
+        raise TableError("its machine code is outside of the file")
 
 
 def _check_metrics(table: str, metrics: Columns) -> None:

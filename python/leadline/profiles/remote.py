@@ -82,7 +82,7 @@ def _store(name: str) -> tuple[Any, str]:
             "its store (s3fs, gcsfs, aiohttp)."
         ) from None
     except Exception as error:
-        raise ProfileFileError(f"{name} is no address that can be read: {_reason(error)}.") from None
+        raise ProfileFileError(f"{name} is not an address that can be read: {_reason(error)}.") from None
 
 
 def _reason(error: BaseException) -> str:

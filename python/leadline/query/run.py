@@ -153,4 +153,4 @@ def _nearest_name(columns: TreeColumns, path: Path) -> str:
         near = near or get_close_matches(wanted, names, 3)
         hint = f"; names like it are {', '.join(near)}" if near else ""
         return f"no {step.kind or 'frame'} is called {wanted!r}{hint}"
-    return "each step of the path matches something, but nothing lies where the path says"
+    return "each step of the path matches something, but no call path has them in this order"

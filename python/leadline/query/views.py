@@ -26,9 +26,9 @@ _MOST_SECONDS = 60
 
 VIEWS: Mapping[str, str] = {
     "nodes": "a row per node: node, parent, before, last, depth, kind, name, file, line, function, module, class, "
-    "phase, thread, process, rank, pid, device, calls; d lies below a where d.before between a.before + 1 and a.last",
+    "phase, thread, process, rank, pid, device, calls; d is below a where d.before between a.before + 1 and a.last",
     "metrics": "exclusive measurements: node, metric, device, stream, count, sum, min, max, mean",
-    "inclusive": "sums with all that lies below, of additive metrics: node, metric, sum",
+    "inclusive": "total values (with all nodes below) of additive metrics: node, metric, sum",
     "events": "the trace window: node, event, start_ns, duration_ns, thread, device, stream, bytes, step, correlation",
     "processes": "as in the schema",
     "threads": "as in the schema",

@@ -216,7 +216,7 @@ class Trial:
         except NotApplied as reason:
             return str(reason)
         except Exception as error:
-            return f"whether it took effect could not be told ({error!r})"
+            return f"whether it took effect is not known ({error!r})"
 
     def write_numbers(self, name: str, numbers: array[float]) -> None:
         with (Path(self.plan.folder) / f"{self._pid}.{name}").open("wb") as file:

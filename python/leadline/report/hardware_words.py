@@ -10,7 +10,7 @@ from leadline.analysis.scratch import ScratchRow
 from leadline.report import phrases
 from leadline.units import duration, number, share, size
 
-NOTE = "shares of what the device can do, in the time that was counted"
+NOTE = "shares of the device's peak, in the counted time"
 _COLUMNS = {
     "occupancy": "occupancy",
     "active": "SMs at work",
@@ -55,7 +55,7 @@ def hardware_table(rows: Sequence[Hardware]) -> tuple[list[str], list[list[str]]
     return heads, cells
 
 
-SCRATCH_NOTE = "what the driver took for queues while kernels waited; no part of their time"
+SCRATCH_NOTE = "memory that the driver allocated while kernels waited; not part of their time"
 
 
 def scratch_table(rows: Sequence[ScratchRow]) -> tuple[list[str], list[list[str]]]:
@@ -74,7 +74,7 @@ def scratch_table(rows: Sequence[ScratchRow]) -> tuple[list[str], list[list[str]
     ]
 
 
-LINKS_NOTE = "copies; what collectives move, their kernels do"
+LINKS_NOTE = "copies only; kernels of collectives move their data"
 
 
 def links_table(rows: Sequence[LinkRow]) -> tuple[list[str], list[list[str]]]:

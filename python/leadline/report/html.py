@@ -25,6 +25,7 @@ from leadline.analysis.analyze import quiet
 from leadline.analysis.findings import Findings, as_object, from_object
 from leadline.profiles import Profile
 from leadline.report.build import build_report
+from leadline.report.changes import Changes, changes_object
 from leadline.report.embedded import Embedded, embedded
 from leadline.report.json_report import report_object
 from leadline.report.model import Report, ReportOptions
@@ -66,6 +67,12 @@ def render_server_page(names: list[str], live: bool = False) -> str:
     return _page(
         title, {"server": True, "version": __version__, "names": names, "live": live}, "", "; connect-src 'self'"
     )
+
+
+def render_changes(found: Changes) -> str:
+    """An answer about changes as the same page, without a profile."""
+    data = {"version": __version__, "changes": changes_object(found)}
+    return _page(f"{found.title}: {visible(found.program)}", data, "", "")
 
 
 def page_report(report: Report, held: Embedded | None = None) -> dict[str, Any]:

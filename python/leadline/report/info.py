@@ -66,7 +66,7 @@ def info_text(found: dict[str, Any]) -> str:
             ", ".join(filter(None, [interpreter, *found["frameworks"]])),
         ),
         ("asked", found["asked"]),
-        ("ended", "in order" if found["complete"] else "not in order: what the last segments hold"),
+        ("ended", "normally" if found["complete"] else "killed or crashed: data after the last flush is missing"),
         ("processes", f"{number(found['processes'])}, {number(found['threads'])} threads"),
         ("ranks", ranks),
         ("metrics", ", ".join(found["metrics"])),

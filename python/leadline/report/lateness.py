@@ -50,10 +50,10 @@ def lateness(stretches: Iterable[tuple[int, int, Profile]]) -> tuple[list[Late],
 def lateness_text(late: list[Late], looked: int) -> str:
     """A line for each; ends without a newline."""
     if not late:
-        return f"Nobody was late in any of {looked} stretches, as far as files of them tell."
+        return f"No rank was late in any of {looked} intervals that have files."
     lines = [
         f"{_clock(one.start_ns)} to {_clock(one.end_ns)} UTC  {one.who}: {one.cause}, {duration(int(one.excess_ns))} "
-        f"a step more than its peers ({one.stretches} of {looked} stretches)"
+        f"a step more than its peers ({one.stretches} of {looked} intervals)"
         for one in late
     ]
     return "\n".join(visible(line) for line in lines)

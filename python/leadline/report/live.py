@@ -102,7 +102,7 @@ def live_text(facts: LiveFacts, width: int = 120, rows: int = 20) -> str:
     for row in facts.rows[:rows]:
         lines.append(f"{duration(row.time_ns):>10}{number(row.calls):>10}  {row.where}  {row.what}")
     if not facts.rows:
-        lines.append("nothing that is measured ended since the last look")
+        lines.append("no measured call ended since the last screen")
     return "\n".join(visible(line)[:width] for line in lines)
 
 

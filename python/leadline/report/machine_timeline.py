@@ -42,7 +42,7 @@ def machine_rows(profile: Profile, thread: str | None = None) -> list[ThreadRow]
             spent = time.spent(np.array([begin]), np.array([end]))
             found.append(ThreadRow(name, tid, spent, state_lane(time, begin, end)))
     if not found:
-        raise TimelineError(f"There is no thread {thread} among those that the kernel recorded.")
+        raise TimelineError(f"The Linux kernel recorded no thread {thread}.")
     return sorted(found, key=lambda row: (-row.spent.running_ns, row.tid))
 
 
@@ -69,5 +69,5 @@ def machine_as_text(profile: Profile, rows: Sequence[ThreadRow]) -> str:
             "",
             f"{len(rows) - _MOST_THREADS} more threads that ran for less; --thread NAME shows one, --format csv all.",
         ]
-    lines += ["", "# running, ~ could have run, . blocked, ? unseen"]
+    lines += ["", "# running, ~ runnable, . blocked, ? unseen"]
     return "\n".join(visible(one) for one in lines) + "\n"

@@ -83,7 +83,7 @@ def _time(report: Report) -> str:
 def _waits(report: Report) -> str:
     if not report.waits:
         return ""
-    note = "What the loop's threads did in the trace window, as the kernel saw it."
+    note = "What the loop's threads did in the trace window, recorded by the Linux kernel."
     return f"### Waits\n\n{note}\n\n" + "\n".join(f"- {escaped(one)}" for one in report.waits)
 
 
@@ -91,7 +91,7 @@ def _paths(report: Report) -> str:
     total = report.path_total
     title = f"### Hottest call paths by {phrases.metric_name(report.path_metric)}\n\n"
     if total is None or not report.paths:
-        return title + "n/a: nothing was measured"
+        return title + "no data"
     base = phrases.paths_base_text(report)
     title += f"{base[0].upper()}{base[1:]}.\n\n"
     rows = []

@@ -53,7 +53,7 @@ def threads_hidden(count: int, ran_ns: int) -> str:
     if not count:
         return ""
     which = "1 more thread" if count == 1 else f"{number(count)} more threads"
-    return f"{which} ran for less: {duration(ran_ns)} in all"
+    return f"{which} ran for {duration(ran_ns)} in all"
 
 
 def operators_note(sort: str) -> str:
@@ -237,7 +237,7 @@ WAIT_NAMES = {
     "other": "other",
 }
 WAITING_NOTE = "shares of each thread's wall time; places are samples, amounts are measured"
-COUNTERS_NOTE = "by lines as CPU samples met them"
+COUNTERS_NOTE = "by the lines of CPU samples"
 
 
 def waits_shown(waiting: Sequence[ThreadWaiting]) -> list[str]:
@@ -331,7 +331,7 @@ def busy_texts(device: Device, wall_ns: int) -> list[str]:
 
 
 def _pauses(meta: Meta) -> str:
-    return f" ({duration(meta.paused_ns)} of it paused and in no figure)" if meta.paused_ns else ""
+    return f" ({duration(meta.paused_ns)} of it paused and not in any figure)" if meta.paused_ns else ""
 
 
 def environment_text(meta: Meta) -> str:
@@ -348,11 +348,11 @@ def environment_text(meta: Meta) -> str:
 
 
 def cost_text(cost: Cost) -> str:
-    """`own cost 1.2% of the run`, or why there is no such number."""
+    """`overhead 1.2% of the run`, or why there is no such number."""
     if cost.percent is None:
-        return "own cost n/a: the file does not say"
+        return "overhead not known: the file does not state it"
     amount = percent(cost.percent / 100)
-    return f"own cost {amount} of the run"
+    return f"overhead {amount} of the run"
 
 
 def loss_text(loss: LossRow) -> str:

@@ -4,11 +4,16 @@ measured ones, and which scenarios there are to choose from."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from leadline.profiles import Profile
+from leadline.profiles.tried import tried_beside
+from leadline.report.changes import changes_object
+from leadline.report.changes_predicted import predicted_changes, tried_changes
+from leadline.report.provenance import meta
 from leadline.trace.tables import TraceError
 from leadline.units import duration
 from leadline.whatif.advice import useful
@@ -29,6 +34,7 @@ class Predictor:
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
+        self._graph: Graph | None = None
         self._report: Report | None = None
         self._trouble = ""
 
@@ -41,17 +47,29 @@ class Predictor:
         held = [one for one in report.scenarios if one.graph is not None and one.result is not None]
         best = [one for one in useful(report) if one in held]
         chosen = next((one for one in [*best, *held] if not name or one.title == name), None)
-        missing = f"There is no prediction named {name}." if name else "Nothing can be predicted."
+        missing = f"There is no prediction called {name}." if name else "Nothing can be predicted."
         return {
             "trouble": missing if chosen is None else "",
             "scenarios": [{"title": one.title, "said": _said(one, report)} for one in held],
             "chosen": None if chosen is None else self._drawn(chosen, report),
         }
 
+    def changes(self, file: str) -> dict[str, Any]:
+        """What all changes would do, and what `leadline try` measured of them, as the page `report.changes` is drawn;
+        `trouble` where there is neither."""
+        program = meta(self._profile, file).program
+        tried = tried_beside(Path(file), self._profile.meta)
+        report = self._ranked()
+        if report is None or self._graph is None:
+            found = tried_changes(program, tried) if tried else None
+            return {"trouble": self._trouble} if found is None else changes_object(found)
+        return changes_object(predicted_changes(self._graph, report, program, file, tried=tried))
+
     def _ranked(self) -> Report | None:
         if self._report is None and not self._trouble:
             try:
-                self._report = rank(graph_of(self._profile))
+                self._graph = graph_of(self._profile)
+                self._report = rank(self._graph)
             except (TraceError, GraphError) as error:
                 self._trouble = f"Nothing can be predicted: {error}."
         return self._report
@@ -63,7 +81,7 @@ class Predictor:
         found = list(simulated_slices(graph, result))
         if sum(len(one.ids) for one in found) > MOST_SLICES:
             steps = "give fewer steps: leadline whatif FILE --steps A-B --export perfetto -o OUT"
-            return {**about, "trouble": f"The predicted timeline is too long to be drawn here; {steps}.", "lanes": []}
+            return {**about, "trouble": f"The predicted timeline is too long for the page; {steps}.", "lanes": []}
         begin = graph.info.facts.get("begin_ns")
         origin = begin if isinstance(begin, int) else int(self._profile.events["start_ns"][0])
         texts: dict[tuple[str, str], int] = {}

@@ -137,10 +137,10 @@ def _no_window(profile: Profile, steps: int, wait: int) -> str:
         return ""
     if steps and wait:
         return (
-            f"The trace window never opened, as the program did not end {wait + 1} steps: mark them by "
-            "leadline.step(), or take --trace seconds=S,wait=0."
+            f"The trace window never opened, because the program did not end {wait + 1} steps: mark steps with "
+            "leadline.step(), or use --trace seconds=S,wait=0."
         )
-    return "The trace window has no event: nothing that is measured ran while it was open."
+    return "The trace window has no event: no measured work ran while it was open."
 
 
 def _unmet(profile: Profile) -> Iterator[str]:
@@ -154,7 +154,7 @@ def _unmet(profile: Profile) -> Iterator[str]:
         if asked.get(option) and metric not in measured:
             said = (_text(_mapping(available.get(maker)).get("message")) for maker in ("nvidia", "amd"))
             why = " ".join(filter(None, said))
-            yield f"{what} were asked for and there are none" + (f": {why}" if why else ".")
+            yield f"{what} were requested, but there are none" + (f": {why}" if why else ".")
 
 
 def _budget(budget: Mapping[str, Any]) -> str:
@@ -164,9 +164,8 @@ def _budget(budget: Mapping[str, Any]) -> str:
         return ""
     what = ", ".join(f"{name} for {duration(ns)}" for name, ns in rested.items())
     times = number(_integer(budget.get("times")))
-    return (
-        f"To keep own cost below {_number(budget.get('percent'))}% of the run, this rested: {what} ({times} switches)."
-    )
+    limit = _number(budget.get("percent"))
+    return f"To keep the overhead below {limit}% of the run, Leadline paused: {what} ({times} switches)."
 
 
 def _duty(duties: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -207,9 +206,9 @@ def _rolled(rolled: Mapping[str, Any]) -> str:
     if not rolled or not bounds:
         return ""
     return (
-        f"This file is a part of a run that began {_iso_time(_integer(rolled.get('run_started_at_ns')))}: counts and "
-        f"sums are of this part; {number(bounds)} of {number(extremes)} least and most values are bounds (nothing was "
-        "smaller or larger), and peaks of memory are of the run so far."
+        f"This file is one part of a run that began {_iso_time(_integer(rolled.get('run_started_at_ns')))}: counts and "
+        f"sums are of this part; {number(bounds)} of {number(extremes)} minimum and maximum values are bounds (the "
+        "true value is within them), and peaks of memory are those of the run so far."
     )
 
 
@@ -221,7 +220,7 @@ def _host(host: Mapping[str, Any]) -> str:
     return ", ".join(part for part in (*parts, f"{cpus} CPUs" if cpus > 0 else "") if part)
 
 
-UNKNOWN_LOSS = "a loss that a newer release of leadline knows"
+UNKNOWN_LOSS = "a loss of a newer release of leadline"
 
 
 _LISTED = ("counters", "gpu_metrics", "tools", "accelerators")

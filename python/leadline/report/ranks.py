@@ -161,7 +161,7 @@ def _rows(view: RankView) -> tuple[RankRow, ...]:
 
 def _lawful(found: Imbalance) -> tuple[str, ...]:
     few = found.too_few_steps
-    said = (f"{few} steps are too few to say who is late.",) if few else ()
+    said = (f"{few} steps are too few to say which rank is late.",) if few else ()
     return said + tuple(
         f"{one.busiest} works {one.ratio:.2f} times as long as {one.least}: their work differs by role, and no rank is "
         "at fault."
@@ -194,7 +194,7 @@ def _sentence(view: RankView, one: Straggler, name: str) -> str:
         "more work": f"does more work: {took}{per} of computation, its peers {usual}, with more calls",
         "computation": f"computes longer{f' in {one.phase}' if one.phase else ''}: {took}{per}, its peers {usual}",
         "data loading": f"waits for data longer: {took}{per}, its peers {usual}",
-        "outside operators": f"comes late from outside operators (Python, input, other waits): {took}{per}, its peers "
+        "outside operators": f"is late outside of operators (Python, input, other waits): {took}{per}, its peers "
         f"{usual}",
     }
     waited = f"; they wait {duration(one.waited_ns)}{per} longer than it does" if one.waited_ns > 0 else ""

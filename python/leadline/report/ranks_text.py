@@ -47,7 +47,7 @@ def spread_text(one: Spread) -> str:
     least, most = in_unit(one.min, one.unit), in_unit(one.max, one.unit)
     if one.ranks == 1:
         return visible(f"on {one.max_rank} alone")
-    return visible(f"with all below it on {one.ranks} ranks: {least} ({one.min_rank}) to {most} ({one.max_rank}){wide}")
+    return visible(f"total on {one.ranks} ranks: {least} ({one.min_rank}) to {most} ({one.max_rank}){wide}")
 
 
 def cells(one: Spread) -> list[str]:

@@ -60,11 +60,13 @@ class View:
             return "application/json", self._once(path, lambda: self._compared(path))
         place = int(rest) if rest.isascii() and rest.isdigit() and len(rest) < 6 else -1
         index = place if place < len(self._profiles) else -1
-        if index < 0 or kind not in ("profile", "report", "findings", "predicted"):
+        if index < 0 or kind not in ("profile", "report", "findings", "predicted", "changes"):
             return None
         if kind == "predicted":
             name = query.get("name", [""])[0]
             return "application/json", self._once(f"{path} {name}", lambda: self._predicted(index, name))
+        if kind == "changes":
+            return "application/json", self._once(path, lambda: self._changes(index))
         if kind == "profile":
             return "application/octet-stream", self._once(path, lambda: self._bytes(index))
         make = self._report if kind == "report" else self._findings
@@ -108,10 +110,15 @@ class View:
         return None if found is None else page_findings(found)
 
     def _predicted(self, index: int, name: str) -> bytes:
+        return json.dumps(self._predictor(index).answer(name)).encode()
+
+    def _changes(self, index: int) -> bytes:
+        return json.dumps(self._predictor(index).changes(self._names[index]), allow_nan=False).encode()
+
+    def _predictor(self, index: int) -> Any:
         from leadline.report.predicted import Predictor  # the simulator, where somebody asks for it
 
-        predictor = self._predictors.setdefault(index, Predictor(self._profiles[index]))
-        return json.dumps(predictor.answer(name)).encode()
+        return self._predictors.setdefault(index, Predictor(self._profiles[index]))
 
     def _compared(self, part: str) -> bytes:
         """What `leadline diff` says of the two profiles, and both on one tree; null where there are not two."""

@@ -343,7 +343,7 @@ def _helped(fix: Fix, finding: Finding | None, account: Account | None, file: st
     remedy, evidence = (finding.remedy, finding.evidence) if finding is not None else ("", ())
     if fix.rule == CORES and account is not None:
         command, remedy = "uptime", CORES_REMEDY
-        evidence = (f"{percent(fix.gain_ns / max(account.wall_ns, 1))} of the {account.of} in line for a core",)
+        evidence = (f"{percent(fix.gain_ns / max(account.wall_ns, 1))} of the {account.of} spent waiting for a core",)
     return Help(
         fix.do,
         place,

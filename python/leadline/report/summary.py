@@ -153,7 +153,7 @@ def _gpu_lines(report: Report) -> list[str]:
 def _path_lines(report: Report, width: int) -> list[str]:
     total = report.path_total
     if total is None or not report.paths:
-        return [_line("hottest", "n/a: no operator or region was measured")]
+        return [_line("hottest", "no data: no operator or region was measured")]
     lines = []
     for i, path in enumerate(report.paths[:_PATHS]):
         value = path.values.get(report.path_metric, 0)

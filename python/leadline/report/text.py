@@ -158,7 +158,7 @@ def _time(console: Console, report: Report) -> None:
 def _waits(console: Console, report: Report) -> None:
     if not report.waits:
         return
-    text_tables.title(console, "Waits", "what the loop's threads did in the trace window, as the kernel saw it")
+    text_tables.title(console, "Waits", "what the loop's threads did in the trace window, recorded by the Linux kernel")
     for sentence in report.waits:
         console.print(Padding(Text(visible(sentence)), (0, 0, 0, 2)))
 
@@ -183,7 +183,7 @@ def _paths(console: Console, report: Report) -> None:
         "; ".join(filter(None, [phrases.paths_base_text(report), _PATH_NOTE])),
     )
     if not report.paths or total is None:
-        console.print(Text("  n/a: nothing was measured" + (" on these paths" if report.focus else ""), style="yellow"))
+        console.print(Text("  no data" + (" on these paths" if report.focus else ""), style="yellow"))
         return
     for rank, path in enumerate(report.paths, 1):
         value = path.values.get(metric, 0)

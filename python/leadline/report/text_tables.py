@@ -76,7 +76,7 @@ def longest(threads: Sequence[Thread]) -> Sequence[Thread]:
 def shorter(console: Console, shown: int, of: int) -> None:
     """How many `longest` left out, if any."""
     if of > shown:
-        said = f"  {number(of - shown)} more threads were there for less time: --format json lists them"
+        said = f"  {number(of - shown)} more threads ran for less time: --format json lists them"
         console.print(Text(said, style="bright_black"))
 
 

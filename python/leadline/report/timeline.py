@@ -104,7 +104,7 @@ def as_text(profile: Profile, found: Sequence[Timeline]) -> str:
         lines.append("")
     letters = ", ".join(f"{letter} {name}" for name, letter in _LETTERS.items())
     letters += f", {_OPERATORS} operators of a thread without phases"
-    lines.append(f"lanes: {letters}, _ between phases; below: # running, ~ could have run, . blocked, ? unseen")
+    lines.append(f"lanes: {letters}, _ between phases; below: # running, ~ runnable, . blocked, ? unseen")
     return "\n".join(visible(one) for one in lines) + "\n"
 
 

@@ -76,9 +76,7 @@ def _render(console: Console, result: ToolResult, top: int) -> None:
     note = ", ".join(part for part in (result.process, _seen(found)) if part)
     title(console, f"Tool {visible(result.name)}", note)
     if found.get("problem"):
-        console.print(
-            Text(f"  It was ended: {visible(str(found['problem']))}. What follows is what it had found until then.")
-        )
+        console.print(Text(f"  The tool was stopped: {visible(str(found['problem']))}. Its results until then follow."))
     for what, count in (found.get("lost") or {}).items():
         console.print(Text(f"  Not seen: {number(count)} {visible(str(what))}; sums are lower bounds."))
     if found.get("first"):
@@ -88,7 +86,7 @@ def _render(console: Console, result: ToolResult, top: int) -> None:
         console.print(Text(f"  It saw no events: {visible(str(found['nothing']))}."))
         outputs = [one for one in outputs if one.get("kind") == "text"]
     elif not outputs and not found.get("problem") and not found.get("first"):
-        console.print(Text("  It found nothing to say."))
+        console.print(Text("  It has no result."))
     for output in outputs:
         _OUTPUTS.get(output.get("kind"), _unknown)(console, output, top)
 

@@ -1,4 +1,4 @@
-"""The application: overview, tree, tables and source of one profile; keys as on the page."""
+"""The application: overview, tree, tables, source and timeline of one profile; keys as on the page."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from leadline.report import ReportOptions, build_report
 from leadline.report.phrases import metric_name
 from leadline.report.source import visible
 from leadline.report.text import render_text
+from leadline.report.timeline import TimelineError, as_text
+from leadline.report.timeline import chosen as chosen_steps
 from leadline.schema import MetricKind, metric_info
 from leadline.terminal.details import details
 from leadline.terminal.help import Help
@@ -31,7 +33,7 @@ from leadline.terminal.tree_table import TreeTable
 from leadline.terminal.view import TreeView, first_options, metrics_of
 from leadline.units import in_unit, number, share
 
-PAGES = ("overview", "tree", "tables", "source")
+PAGES = ("overview", "tree", "tables", "source", "timeline")
 _TOP = 200
 
 
@@ -50,7 +52,7 @@ class ViewApp(App[None]):
     .short #details { display: none; }
     #pages { height: 1fr; }
     TreeTable, SourceView, DataTable { height: 1fr; }
-    #overview { padding: 0 1; }
+    #overview, #timeline { padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(str(i), f"page('{name}')", show=False) for i, name in enumerate(PAGES, 1)),
@@ -73,7 +75,8 @@ class ViewApp(App[None]):
         super().__init__()
         self.animation_level = "none"  # nothing jumps, and a slow line carries no more than what changed
         self._profile = profile
-        self._report = build_report(profile, ReportOptions(top=_TOP, merge_layers=True), file)
+        self._report = build_report(profile, ReportOptions(top=_TOP, merge_layers=True, verdict=True), file)
+        self._file = file
         self._analysis = Analysis(profile)
         self._metrics = metrics_of(profile.tree)
         first = str(self._metrics[0].kind) if self._metrics else "time"
@@ -81,6 +84,7 @@ class ViewApp(App[None]):
         self._search = Search(profile.tree)
         self._found: Found | None = None
         self._found_at = -1
+        self._timeline: str | None = None
 
     def compose(self) -> ComposeResult:
         yield Static(id="head", markup=False)
@@ -95,6 +99,8 @@ class ViewApp(App[None]):
             with Vertical(id="source"):
                 yield Static(id="source-head", markup=False)
                 yield SourceView(self._analysis, id="lines")
+            with VerticalScroll(id="timeline"):
+                yield Static(id="steps", markup=False)
         yield Input(id="search", placeholder="name, class or file:line; /.../ is a regular expression", compact=True)
         yield Static(id="foot", markup=False)
         yield Footer(compact=True)
@@ -129,10 +135,13 @@ class ViewApp(App[None]):
                 tables.show("operators")
             tables.focus_rows()
         else:
-            focus = {"overview": "#overview", "tree": "#nodes", "source": "#lines"}[name]
+            focus = {"tree": "#nodes", "source": "#lines"}.get(name, f"#{name}")
             self.query_one(focus).focus()
         if name == "source":
+            self._hottest_source()
             self._source_head()
+        if name == "timeline":
+            self._show_timeline()
 
     def _say(self, text: str) -> None:
         self.query_one("#foot", Static).update(Text(visible(text), no_wrap=True, overflow="ellipsis"))
@@ -190,7 +199,7 @@ class ViewApp(App[None]):
     # ---------------------------------------------------------------- search
 
     def action_search(self) -> None:
-        if self.page in ("overview", "source"):
+        if self.page not in ("tree", "tables"):
             self.action_page("tree")
         field = self.query_one("#search", Input)
         field.add_class("asked")
@@ -263,6 +272,13 @@ class ViewApp(App[None]):
         self.query_one(SourceView).show(file, line, self._options.metric)
         self.action_page("source")
 
+    def _hottest_source(self) -> None:
+        """Where none was chosen, the line that stands first among the hottest paths."""
+        source = self.query_one(SourceView)
+        hottest = next((path.place for path in self._report.paths if path.place is not None), None)
+        if not source.file and hottest is not None:
+            source.show(hottest.file, hottest.line, self._options.metric)
+
     def _source_head(self) -> None:
         source = self.query_one(SourceView)
         head = Text(no_wrap=True, overflow="ellipsis")
@@ -287,6 +303,17 @@ class ViewApp(App[None]):
         elif row.node >= 0:
             self.action_page("tree")
             self._go(row.node)
+
+    # ---------------------------------------------------------------- timeline
+
+    def _show_timeline(self) -> None:
+        """What each thread did in each step of the window; made when first looked at."""
+        if self._timeline is None:
+            try:
+                self._timeline = as_text(self._profile, chosen_steps(self._profile, self._file))
+            except TimelineError as error:
+                self._timeline = str(error)
+        self.query_one("#steps", Static).update(Text(self._timeline, no_wrap=True))
 
     # ---------------------------------------------------------------- others
 

@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 KEYS = (
-    ("1 to 4", "overview, tree, tables, source"),
+    ("1 to 5", "overview, tree, tables, source, timeline"),
     ("/", "search the tree, or filter a table; /.../ is a regular expression"),
     ("n N", "next and previous of what was found"),
     ("i", "bottom-up or top-down"),

@@ -95,8 +95,8 @@ def refuse_unrelated(profiles: Sequence[Profile]) -> None:
     if undated and (dated or len(undated) > 1):
         name = next(iter(undated.values()))
         raise TraceError(
-            f"{name} does not say what its clock showed at a known date, so that it cannot be laid over what another "
-            "machine recorded; record it with a tracer that writes its clock's offset, or import it alone"
+            f"{name} has no date for its clock, so it cannot be aligned with another machine's recording; record it "
+            "with a tracer that writes its clock's offset, or import it alone"
         )
 
 
@@ -125,7 +125,7 @@ def _moved(profile: Profile, reference: str, clock: int, relations: Mapping[str,
         )
     own = {moved_ns(record) for record in record_of_rows(profile)}
     if own - {0}:
-        raise TraceError("a profile has been laid over those of other machines already; give it as it was recorded")
+        raise TraceError("a profile has been aligned with other machines already; give the original file")
     events = dict(profile.events)
     kernel = dict(profile.table("kernel_events"))
     ends = relation.ours_ns(events["start_ns"] + np.maximum(events["duration_ns"], 0))

@@ -71,7 +71,7 @@ class _Gaps:
             return ""
         return (
             f"nothing was recorded for {self.longest_ns / _NS:,.0f} s, beside {rest_ns / _NS:.3f} s with events: the "
-            "clock jumped, or what was recorded rested"
+            "clock jumped, or recording paused"
         )
 
 
@@ -131,7 +131,7 @@ class CtfTrace:
 
     def sentences(self) -> list[str]:
         """What else is wrong with it, when all events have been read."""
-        lost = f"the tracer lost {self.lost_packets:,} packets of events, which nobody counted"
+        lost = f"the tracer lost {self.lost_packets:,} packets of events, without a count"
         return [one for one in (self.trouble, lost if self.lost_packets else "", self.jump) if one]
 
     def _event(self, cycles: int, name: str, rest: str) -> CtfEvent:

@@ -61,7 +61,7 @@ class TraceText:
             data = self._read()
             if not data:
                 if not reader.feed(b"", True):
-                    self._damaged("the file ends inside the list of events; what stood behind is missing")
+                    self._damaged("the file ends inside the list of events; the rest is missing")
                 break
         self._trailer(reader.rest())
         self.complete &= not reader.damaged

@@ -180,7 +180,7 @@ def _plausible(
         ] = lost
     if not finite.all():
         lost = int((~finite).sum())
-        unread[f"{lost} events have a time that is no number; they are left out"] = lost
+        unread[f"{lost} events have a time that is not a number; they are left out"] = lost
     return near, warnings, unread
 
 

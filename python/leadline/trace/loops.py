@@ -33,7 +33,7 @@ def one_loop(trace: Trace) -> Trace:
     used = set(np.unique(events["name"][kept]).tolist())
     note = (
         f"{len(loops)} processes of this trace run a training loop: they are two programs, or ranks in one file. Only "
-        f"process {followed} is followed and what the others did is left out; give each a trace of its own"
+        f"process {followed} is analysed and the others are left out; give each its own trace"
     )
     return replace(
         trace,

@@ -80,7 +80,7 @@ def _switches(database: Database, names: Mapping[int, str]) -> tuple[dict[Kind, 
             left[cpu] = (time, thread, 0 if state in unwilling else 1)
     for cpu in list(left):
         settle(cpu)
-    untold = "whether a thread left its CPU against its will is not told: all waits are blocked"
+    untold = "preemption is not recorded: all waits count as blocked"
     return found, "" if told and unwilling else untold
 
 

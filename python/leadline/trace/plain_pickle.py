@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 from typing import Any, BinaryIO
 
@@ -20,4 +21,10 @@ class _Plain(pickle.Unpickler):
 
 def load_plain(stream: BinaryIO) -> Any:
     """Raises NotPlainError, and what `DAMAGE` names."""
-    return _Plain(stream).load()
+    collected = gc.isenabled()
+    gc.disable()  # nothing that is made here refers to itself, and looking for that takes as long as reading
+    try:
+        return _Plain(stream).load()
+    finally:
+        if collected:
+            gc.enable()

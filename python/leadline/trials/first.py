@@ -80,10 +80,10 @@ def _fitting(plan: Plan, found: Run) -> tuple[Plan, list[str]]:
         steps = found.steps - warm_up
         if steps < LEAST_STEPS:
             raise TrialError(
-                f"The program ends after {found.steps} steps, too few to compare: {LEAST_STEPS} behind a warm-up of "
+                f"The program ends after {found.steps} steps, too few to compare: {LEAST_STEPS} after a warm-up of "
                 "one are needed. Let it train for longer."
             )
-        notes.append(f"The program has {found.steps} steps: {steps} are timed, behind {warm_up} for warming up.")
+        notes.append(f"The program has {found.steps} steps: {steps} are timed, after a warm-up of {warm_up}.")
     if found.processes > 1:
         notes.append(f"{found.processes} ranks take the steps; times are of the slowest, memory is of all.")
     program = str(found.record.get("facts", {}).get("program", ""))

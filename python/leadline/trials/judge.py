@@ -27,7 +27,7 @@ from leadline.trials.variant import Variant
 from leadline.units import percent
 
 LEAST_ROUNDS = 5
-_LEAST_TO_TELL = 3
+LEAST_TO_TELL = 3
 TOO_NOISY = 0.15
 """An interval that leaves open so large a change either way says nothing."""
 NARROW = 0.01
@@ -156,7 +156,7 @@ def _verdict(variant: Variant, found: Change | None, computed: Equality) -> tupl
     if found is None:
         return CANNOT_COMPARE, "cannot be compared: it never ran beside the baseline"
     of = " a sample" if variant.samples != 1 else ""
-    if found.rounds < _LEAST_TO_TELL:
+    if found.rounds < LEAST_TO_TELL:
         return CANNOT_COMPARE, f"cannot be compared: {found.rounds} of {LEAST_ROUNDS} rounds are too few"
     if found.high < 0:
         return FASTER, f"faster{of} by {_between(-found.high, -found.low)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from leadline.trials.judge import LEAST_TO_TELL
 from leadline.trials.ledger import Summary
 from leadline.trials.model import DIFFERENT, EQUAL, WITHIN_SPREAD, Change, Predicted, Row, Trial
 from leadline.units import duration, percent, size
@@ -13,21 +14,27 @@ _GAP = "   "
 
 
 def table(trial: Trial) -> str:
-    """Columns that no row has anything for are left out."""
-    head = ["", "step", "change", f"loss after {trial.steps + trial.warm_up} steps", "peak memory", "predicted", "held"]
-    rows = [[*_cells(row)] for row in trial.rows]
-    kept = [place for place in range(len(head)) if place < 2 or any(row[place] for row in rows)]
-    cells = [[head[place] for place in kept], *([row[place] for place in kept] for row in rows)]
-    widths = [max(len(row[place]) for row in cells) for place in range(len(kept))]
+    """A line for each variant, then the verdicts and how it was measured."""
+    heads, rows = columns(trial)
+    steps = [duration(row.step_ns) if row.step_ns else "-" for row in trial.rows]
+    listed = zip(trial.rows, steps, rows, strict=True)
+    cells = [["", "step", *heads], *([one.name, step, *row] for one, step, row in listed)]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))]
     lines = [_GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
-    return "\n".join([*lines, "", *_verdicts(trial), "", *_notes(trial)]) + "\n"
+    return "\n".join([*lines, "", *_verdicts(trial), "", *notes(trial)]) + "\n"
+
+
+def columns(trial: Trial) -> tuple[list[str], list[list[str]]]:
+    """Heads behind name and step, and the cells of each row; columns that no row has anything for are left out."""
+    heads = ["change", f"loss after {trial.steps + trial.warm_up} steps", "peak memory", "predicted", "held"]
+    rows = [_cells(row) for row in trial.rows]
+    kept = [place for place in range(len(heads)) if any(row[place] for row in rows)]
+    return [heads[place] for place in kept], [[row[place] for place in kept] for row in rows]
 
 
 def _cells(row: Row) -> tuple[str, ...]:
     return (
-        row.name,
-        duration(row.step_ns) if row.step_ns else "-",
-        _change(row.change) if row.change is not None and row.change.rounds >= 3 else "",
+        _change(row.change) if row.change is not None and row.change.rounds >= LEAST_TO_TELL else "",
         _loss(row),
         _memory(row),
         _predicted(row.predicted) if row.predicted is not None else "",
@@ -78,11 +85,12 @@ def _verdicts(trial: Trial) -> list[str]:
     return lines
 
 
-def _notes(trial: Trial) -> list[str]:
+def notes(trial: Trial) -> list[str]:
+    """How it was measured, then what was not as asked."""
     noise = f"the baseline differs by {percent(trial.noise)} from run to run" if trial.noise else "one run of each"
     device = trial.versions.get("device", "")
     head = (
-        f"{trial.rounds} round{'s' if trial.rounds != 1 else ''}, {trial.steps} steps behind {trial.warm_up} in each "
+        f"{trial.rounds} round{'s' if trial.rounds != 1 else ''}, {trial.steps} steps after {trial.warm_up} warm-up "
         f"run, counted by {_MARKS.get(trial.mark, trial.mark)}; {noise}{'; ' + device if device else ''}. "
         "Brackets hold the change in 19 cases of 20."
     )

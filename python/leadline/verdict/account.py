@@ -87,7 +87,7 @@ def _booked(ledger: Ledger) -> tuple[int, tuple[Part, ...], tuple[str, ...]]:
     _waits(ledger)
     fill_between(ledger, wall)
     if not ledger.span.clocked:
-        notes.append("no clock measured the step: it is the sum of its operators, phases and waits")
+        notes.append("no clock measured the step: its length is the sum of its operators, phases and waits")
         wall = max(wall, ledger.booked)
     if ledger.booked > wall:  # operators of several threads at a time, or samples that are few
         ledger.shrink(wall / ledger.booked, list(ledger.drafts))

@@ -43,9 +43,9 @@ class Attained:
     @property
     def words(self) -> str:
         """One fact."""
-        left = f", {duration(self.ns - self.best_ns)} a step are left" if self.share < 0.95 else ""
+        left = f", {duration(self.ns - self.best_ns)} a step could be gained" if self.share < 0.95 else ""
         where = f", most at {self.at}" if left and self.at else ""
-        return f"products reach {percent(self.share)} of what this machine can do{left}{where}"
+        return f"matrix products reach {percent(self.share)} of this machine's peak{left}{where}"
 
 
 def attained(case: Case) -> Attained | None:

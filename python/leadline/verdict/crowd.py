@@ -18,8 +18,8 @@ _HELD_BACK = 0.05
 class Crowd:
     """`who` completes "waits for a core (...)"; `do`: what to change."""
 
-    who: str = "other threads or programs had them all"
-    do: str = "Give it cores of its own, or stop what else runs"
+    who: str = "other threads or programs had all cores"
+    do: str = "Give it its own cores, or stop other programs"
 
 
 def crowd(case: Case) -> Crowd:
@@ -30,23 +30,23 @@ def crowd(case: Case) -> Crowd:
     if wall_ns > 0 and held_ns >= _HELD_BACK * wall_ns:
         limit = f"torch.set_num_threads({cores})" if threads > cores > 0 else "fewer threads and workers"
         return Crowd(
-            f"the quota of its control group held the program back for {duration(held_ns)} of {duration(wall_ns)}",
+            f"the CPU quota of its control group stopped the program for {duration(held_ns)} of {duration(wall_ns)}",
             f"Raise the container's CPU quota (cpu.max, `docker run --cpus`), or use {limit}",
         )
     if threads > cores > 0:
         several = f"{cores} core{'s' if cores > 1 else ''}"
         return Crowd(
-            f"each operator runs on {threads} threads, and the program may use {several}{_asked_at(case)}",
+            f"each operator runs on {threads} threads, but the program has {several}{_asked_at(case)}",
             f"Use as many threads as there are cores: torch.set_num_threads({cores}) or OMP_NUM_THREADS={cores}",
         )
     number = workers(case)
     if number >= cores > 0:
         fewer = max(1, cores - 1)
         return Crowd(
-            f"{number} child process{'es' if number > 1 else ''} beside it on {cores} core{'s' if cores > 1 else ''}",
+            f"{number} child process{'es' if number > 1 else ''} share {cores} core{'s' if cores > 1 else ''}",
             f"Start fewer processes than there are cores (DataLoader(num_workers={fewer}))"
             if number > fewer
-            else "Leave a core to training: use fewer threads in the workers, or make what they do cheaper",
+            else "Leave a core to training: use fewer threads in the workers, or make their work cheaper",
         )
     return Crowd()
 

@@ -20,9 +20,9 @@ _IDLE_LABELS = {
     "launch": "the device is idle while the CPU launches",
     "unrecorded": "the thread waits for work of CUDA graphs, whose kernels the trace does not hold",
     "data": "the device is idle while the thread waits for data",
-    "device": "the device runs dry behind a wait for it",
+    "device": "the device has no work after a wait for it",
     "ranks": "the device waits for other ranks",
-    "core": "the device waits while the CPU's thread stands in line for a core",
+    "core": "the device waits while the CPU's thread waits for a core",
     "compile": "the device waits while the CPU compiles",
 }
 

@@ -27,7 +27,7 @@ _ON_THE_DEVICE = frozenset(
 CORES = "core"
 """The `rule` of the remedy for time in line for a core, which is no finding: it is no line's fault."""
 CORES_REMEDY = (
-    "The thread could run and others had the cores. Stop other programs, or use fewer threads and loader workers than "
+    "The thread was ready, and others had the cores. Stop other programs, or use fewer threads and loader workers than "
     "there are cores (torch.set_num_threads, DataLoader(num_workers=...)), or raise the container's CPU quota."
 )
 _CROWDED = 0.1
@@ -112,9 +112,10 @@ def _how(one: Finding) -> str:
 
 _MOST_LETTERS = 200
 _REASON = re.compile(
-    r"^(?:An?|The|Its?|Each|Every|There|Th(?:is|ese)|Such|Few|Too|No|Data|What|Sorting|jax\.jit)\b.*?[:;] (?=[a-z])"
+    r"^(?:An?|The|Its?|Each|Every|There|Th(?:is|ese)|Such|Few|Too|No|Data|What|Sorting|jax\.jit)\b"
+    r"(?:\([^()]*\)|[^()])*?[:;] (?=[a-z])"
 )
-"""What comes first where a remedy gives its reason before it says what to do."""
+"""The reason before the instruction of a fix; a colon inside parentheses does not end it."""
 
 
 def _imperative(remedy: str) -> str:

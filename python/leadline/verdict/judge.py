@@ -29,14 +29,14 @@ from leadline.verdict.model import CLASSES, Account, Part, Place, Verdict
 from leadline.verdict.received import incomplete, received
 from leadline.verdict.resource import FEWEST_STEPS, Resource, critical, unsure
 from leadline.verdict.trust import trust
-from leadline.verdict.words import SHORT, lines_of, named
+from leadline.verdict.words import SHORT, beside_line, lines_of, named
 
 _WORTH_SAYING = 0.05
 _MOST_FACTS = 3
 _IDLE = {
     "launch": "launch-bound: the device is idle while the CPU launches",
     "unrecorded": "waits for the device, which runs CUDA graphs whose kernels the trace does not hold",
-    "device": "synchronises with the device, which runs dry meanwhile",
+    "device": "synchronises with the device, which has no work meanwhile",
     "data": "waits for data, the device is idle meanwhile",
     "ranks": "waits for other ranks, the device is idle meanwhile",
     "core": "waits for a core, the device is idle meanwhile",
@@ -166,12 +166,12 @@ def _of_ranks(
     scopes = case.analysis.scopes
     functions = case.sampled(np.isin(scopes.process, nodes) & np.isin(scopes.thread, list(mains)), most=1)
     if not functions:
-        return f"{start}: rank {rank} comes last", place, True
+        return f"{start}: rank {rank} is last", place, True
     line = case.line(functions[0].row)
     at = place_of(line) if line is not None else None
     where = f"   {at.text}" if at is not None else ""
     each = duration(functions[0].ns / max(made.steps, 1))
-    return f"{start}: rank {rank} comes last, from {functions[0].name}, {each} a {made.of}{where}", at, True
+    return f"{start}: rank {rank} is last, from {functions[0].name}, {each} a {made.of}{where}", at, True
 
 
 def _waited_for(found: Findings) -> list[str]:
@@ -231,23 +231,26 @@ def _class_words(made: Account, resource: Resource, part: Part) -> str:
     whole = f"{duration(part.ns)}, {share} of the {made.of}"
     if top is None:
         return f"{CLASSES[resource.kind]}: {SHORT.get(part.key, part.label)} {whole}"
+    name = beside_line(top)
     if resource.kind == "python":
-        takes = f"{named(top)} takes {duration(top.ns)}, {percent(top.ns / max(made.wall_ns, 1))} of the {made.of}"
+        takes = (
+            f"{name}{name and ' takes '}{duration(top.ns)}, {percent(top.ns / max(made.wall_ns, 1))} of the {made.of}"
+        )
         rest = f" (Python in all {share})" if part.ns > 1.2 * top.ns else ""
         return f"{CLASSES['python']}: {takes}{rest}{at}"
     if resource.kind in ("compute", "memory", "random"):
-        return f"{CLASSES[resource.kind]}: {SHORT[part.key]} {whole}, most of it {named(top)}{at}"
+        return f"{CLASSES[resource.kind]}: {SHORT[part.key]} {whole}, most of it{name and ' ' + name}{at}"
     if resource.kind == "dispatch" and made.called <= 1 and made.of == "step":
         return f"{CLASSES['dispatch']}: {made.steps:,} calls, of which each takes {whole} to make{at}"
     if resource.kind == "dispatch":
         number = f"calling {made.called:,} of them" if made.called else "calling them"
-        return f"{CLASSES['dispatch']}: {number} takes {whole}, most of it {named(top)}{at}"
+        return f"{CLASSES['dispatch']}: {number} takes {whole}, most of it{name and ' ' + name}{at}"
     if resource.kind == "blocked":
-        return f"{part.label}, {whole}: {named(top)}{at}"
+        return f"{part.label}, {whole}" + (f": {name}" if name else "") + at
     if resource.kind == "data":
-        return f"{CLASSES['data']}, {whole}: {named(top)} {duration(top.ns)}{at}"
+        return f"{CLASSES['data']}, {whole}" + (f": {name} {duration(top.ns)}" if name else "") + at
     again = " again" if resource.kind == "compile" and made.of == "step" else ""
-    what = named(top) if named(top) != top.text and resource.kind != "imports" else ""
+    what = name if resource.kind != "imports" else ""
     return f"{CLASSES[resource.kind]}{again}, {whole}" + (f": {what}" if what else "") + at
 
 
@@ -263,7 +266,8 @@ def _because(made: Account, resource: Resource, found: list[Finding]) -> list[st
         if other is part or other.key in said or other.share < _WORTH_SAYING:
             continue
         where = lines_of(other)
-        top = f": {named(other.places[0])}" if other.places and named(other.places[0]) else ""
+        name = beside_line(other.places[0]) if other.places else ""
+        top = f": {name}" if name else ""
         words = f"{SHORT.get(other.key, other.label)} {duration(other.ns)}, {percent(other.share)} of the {made.of}"
         few = " (by few samples)" if unsure(other) else ""
         facts.append(words + few + (f"{top}  {where}" if where else ""))

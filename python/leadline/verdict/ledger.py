@@ -38,7 +38,7 @@ LABELS = {
     "io": "waiting for files or pipes",
     "network": "waiting for the network",
     "child": "waiting for a child process",
-    "process": "waiting for what another process makes",
+    "process": "waiting for the output of another process",
     "kernel": "waiting inside a system call",
     "sleep": "sleeping",
     "brief": "off a core, in waits too short to be seen",

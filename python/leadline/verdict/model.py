@@ -21,7 +21,7 @@ CLASSES: Mapping[str, str] = {
     "imports": "imports modules",
     "dispatch": "dispatch-bound: many small operators",
     "framework": "bound by the framework's own Python",
-    "operator": "bound by an operator that computes nothing (allocation, or what the first use of a device sets up)",
+    "operator": "bound by an operator that computes nothing (allocation, or set-up at the first use of a device)",
     "optimizer": "bound by the optimizer",
     "data": "waits for data",
     "ranks": "waits for other ranks",
@@ -33,7 +33,7 @@ CLASSES: Mapping[str, str] = {
     "compile": "compiles",
     "saving": "saves",
     "collection": "collects garbage",
-    "rare": "bound by what only some steps do",
+    "rare": "bound by work of some steps only",
     "cannot_tell": "cannot tell",
 }
 """Every class of verdict, with the words that its sentence begins with."""

@@ -12,14 +12,14 @@ from leadline.verdict.model import Account
 
 
 def trust(profile: Profile, account: Account | None, samples: int) -> str:
-    """`nothing lost, own cost 0.8 %, 3 % of the step is not explained`."""
+    """`nothing lost, overhead 0.8 %, 3 % of the step is not explained`."""
     said = [_lost(profile), *_cost(profile)]
     if account is not None:
         said.append(f"{percent(account.share('unexplained'))} of the {account.of} is not explained")
         if not samples and not account.lane("device"):
             said.append("Python was not sampled")
         elif 0 < samples < FEW_SAMPLES:
-            said.append(f"Python is known by {samples} samples only")
+            said.append(f"Python has only {samples} samples")
         said += account.notes[:1]
     return ", ".join(said)
 
@@ -38,4 +38,4 @@ def _cost(profile: Profile) -> list[str]:
     percent_of = stated.get("percent") if isinstance(stated, dict) else None
     if not isinstance(percent_of, int | float):
         return []
-    return [f"own cost {percent(percent_of / 100)}"]
+    return [f"overhead {percent(percent_of / 100)}"]

@@ -34,32 +34,35 @@ _RULES_OF = {
 }
 """Rules that look at the whole of a part, wherever they put it."""
 _WAITS = {
-    "sleep": ("sleeps", "See who asks for the sleep (a rate limit, polling): the loop can go on meanwhile."),
+    "sleep": ("sleeps", "Find the caller of the sleep (a rate limit, polling); let the loop go on meanwhile."),
     "child": (
         "waits for a child process",
-        "Start the process once before the loop, ask a library in place of a program, or wait for its result later.",
+        "Start the process once before the loop, call a library instead, or wait for its result later.",
     ),
     "process": (
-        "waits for what another process makes",
-        "Let several processes make it, make it cheaper there, or hand over more at once (see where that process is).",
+        "waits for the output of another process",
+        "Use several processes, make their work cheaper, or transfer more at once.",
     ),
-    "network": ("waits for the network", "Leave it to a thread, or ask for many things at once, outside of the step."),
-    "io": ("waits for files or pipes", "Read ahead in a thread or a DataLoader's workers, or keep what was read."),
-    "lock": ("waits for a lock or the interpreter", "See which thread holds it: `leadline dump PID` while it runs."),
-    "kernel": ("waits inside a system call", "See which call it is: record it with `--os-trace syscalls`."),
+    "network": ("waits for the network", "Do it in a thread, or request many items at once, outside of the step."),
+    "io": ("waits for files or pipes", "Read ahead in a thread or in DataLoader workers, or cache what was read."),
+    "lock": (
+        "waits for a lock or the interpreter",
+        "Find the thread that holds it: run `leadline dump PID` while the program runs.",
+    ),
+    "kernel": ("waits inside a system call", "Find the system call: record it with `--os-trace syscalls`."),
 }
 """By part: what the step does, and what to do about it."""
 _PLAIN = frozenset(("sleep", "child"))
 """Waits that no step needs."""
 _NEXT = {
-    "python": "See its lines with `leadline run --cpu-sample 250`; keep what does not change between steps, or do it "
-    "for all elements at once.",
-    "rare": "Call it less often, or on fewer samples; or leave it to a process beside the training.",
-    "calling": "See who calls them with `leadline report --focus`; give each call more to do, or compile the model.",
-    "products": "See what this machine could do with `leadline why SCRIPT`.",
-    "moves": "See what this machine could do with `leadline why SCRIPT`; compiling fuses operators in a row.",
+    "python": "Find its lines with `leadline run --cpu-sample 250`; cache what does not change between steps, or "
+    "process all elements at once.",
+    "rare": "Call it less often, or on fewer samples; or run it in another process.",
+    "calling": "Find callers with `leadline report --focus`; do more in each call, or compile the model.",
+    "products": "See the machine's peak with `leadline why SCRIPT`.",
+    "moves": "See the machine's peak with `leadline why SCRIPT`; compiling fuses chains of operators.",
 }
-_ASK = "See what it consists of with `leadline report --focus`."
+_ASK = "See its parts with `leadline report --focus`."
 
 
 def not_explained(case: Case, found: Sequence[Finding]) -> list[Finding]:
@@ -89,7 +92,7 @@ def not_explained(case: Case, found: Sequence[Finding]) -> list[Finding]:
 def _finding(case: Case, made: Account, part: Part, place: Place) -> Finding:
     in_line = made.ns("core")
     share = place.ns / max(made.wall_ns - in_line, 1)
-    of = "of the step" if in_line < _SHARE * made.wall_ns else "of what the step takes beside waiting for a core"
+    of = "of the step" if in_line < _SHARE * made.wall_ns else "of the step without its waits for a core"
     who = named(place)
     waits = _WAITS.get(part.key)
     if waits is not None:
@@ -97,13 +100,13 @@ def _finding(case: Case, made: Account, part: Part, place: Place) -> Finding:
         gain = case.gain(place.ns * case.loop.steps, (0, 0.8, 1), "bound: the wait itself")
     elif part.key == "python":
         title = f"{who} takes {percent(share)} {of}, in Python"
-        gain = case.gain(place.ns * case.loop.steps, (0, 0, 1), "bound: all of it, were it gone (Amdahl)")
+        gain = case.gain(place.ns * case.loop.steps, (0, 0, 1), "bound: all of its time (Amdahl)")
     elif part.key == "rare":
         title = f"{who}, which only some steps call, takes {percent(share)} {of}"
-        gain = case.gain(place.ns * case.loop.steps, (0, 0.5, 1), "bound: all of it, were it gone (Amdahl)")
+        gain = case.gain(place.ns * case.loop.steps, (0, 0.5, 1), "bound: all of its time (Amdahl)")
     else:
         title = f"{who} takes {percent(share)} {of}: {part.label.split(' (')[0]}"
-        gain = case.gain(place.ns * case.loop.steps, (0, 0, 1), "bound: all of it, were it gone (Amdahl)")
+        gain = case.gain(place.ns * case.loop.steps, (0, 0, 1), "bound: all of its time (Amdahl)")
     evidence = [f"{duration(place.ns)} of {duration(made.wall_ns)} a step ({part.known})"]
     if place.below:
         evidence.append(f"below this line: {place.below}")

@@ -14,7 +14,7 @@ SHORT = {
     "python": "Python",
     "collection": "garbage collection",
     "saving": "saving files",
-    "rare": "what only some steps do",
+    "rare": "work of some steps only",
     "compile": "compiling",
     "data": "waiting for data",
     "device": "waiting for the device",
@@ -24,7 +24,7 @@ SHORT = {
     "io": "waiting for files or pipes",
     "network": "waiting for the network",
     "child": "waiting for a child process",
-    "process": "waiting for what another process makes",
+    "process": "waiting for the output of another process",
     "kernel": "waiting inside a system call",
     "sleep": "sleeping",
     "brief": "off a core, in short waits",
@@ -35,7 +35,7 @@ SHORT = {
 }
 
 IDLE = {
-    "device": "idle behind a wait for it",
+    "device": "idle after a wait for it",
     "ranks": "waiting for other ranks",
     "core": "idle while the CPU waits for a core",
     "compile": "idle while the CPU compiles",
@@ -49,6 +49,12 @@ def named(place: Place) -> str:
     if place.what and function and "::" not in place.what and ":" not in place.what:
         return f"{place.what} in {function}" if place.what != function else function
     return place.what or function or place.text
+
+
+def beside_line(place: Place) -> str:
+    """The same where the line follows anyway; empty where nothing else names the place."""
+    name = named(place)
+    return "" if name == place.text else name
 
 
 def lines_of(part: Part, most: int = 2) -> str:

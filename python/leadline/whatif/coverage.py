@@ -29,7 +29,7 @@ def coverage(names: Iterable[str], *, has_device: bool) -> str:
     )
     known = [name for name in asked if name in measured]
     if not known:
-        return "Ranges are not validated on hardware: for these predictions nobody has measured both sides yet."
+        return "Ranges are not validated on hardware: these predictions have not been compared with measurements."
     held = ", ".join(f"of {name} in {measured[name][0]} of {measured[name][1]}" for name in known)
     others = "; those of the others are not validated on hardware." if len(known) < len(asked) else "."
     return f"Ranges held {held} {where}{others}"

@@ -8,24 +8,10 @@ from leadline.units import duration, percent
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import TaskKind
 from leadline.whatif.predict import Report
-from leadline.whatif.simulator import Result
 
 _ROWS = 25
 _NAME = 70
 _KIND = {TaskKind.GPU: "GPU", TaskKind.CPU: "CPU", TaskKind.DATA: "data loading", TaskKind.COMM: "communication"}
-
-
-def shares_of_path(graph: Graph, result: Result | None) -> list[tuple[str, float]]:
-    """Kinds of tasks on the critical path of a replay with their shares of it, the largest first."""
-    if result is None or not result.critical_path.size:
-        return []
-    path = result.critical_path
-    start, end = result.start_ns[path], result.end_ns[path]
-    spent = np.maximum(np.append(start[1:], end[-1:]) - start, 0)
-    kinds = graph.column("kind")[path]
-    total = max(int(spent.sum()), 1)
-    found = [(_KIND[TaskKind(kind)], float(spent[kinds == kind].sum()) / total) for kind in np.unique(kinds).tolist()]
-    return sorted(found, key=lambda item: -item[1])
 
 
 def describe_critical_path(graph: Graph, report: Report, *, markdown: bool = False) -> str:

@@ -58,7 +58,7 @@ def _finite(value: float) -> float | None:
 
 def as_text(report: Report, *, ranked: bool) -> str:
     """For a terminal. `ranked` adds the advice and what did not apply."""
-    lines = [_headline(report), ""]
+    lines = [headline(report), ""]
     if report.scenarios:
         width = max(len(prediction.title) for prediction in report.scenarios)
         lines.append(f"{'what if':<{width}}  {'step':>9}  {'range':>21}  {'gain':>6}  {'range':>15}  verdict")
@@ -91,7 +91,7 @@ def _gains(prediction: Prediction) -> str:
 
 def as_markdown(report: Report, *, ranked: bool) -> str:
     """The same content with a table."""
-    lines = ["# What if", "", _headline(report), ""]
+    lines = ["# What if", "", headline(report), ""]
     if report.scenarios:
         lines += ["| what if | step | low | high | gain | range | verdict |", "|---|---:|---:|---:|---:|---:|---|"]
         lines += [
@@ -105,7 +105,7 @@ def as_markdown(report: Report, *, ranked: bool) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _headline(report: Report) -> str:
+def headline(report: Report) -> str:
     steps = f"{len(report.steps)} step" + ("s" if len(report.steps) != 1 else "")
     return (
         f"Measured {duration(report.measured_ns)} a step over {steps}; replay error {change(report.replay_error)}, "

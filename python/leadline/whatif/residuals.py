@@ -25,7 +25,7 @@ class Residual(Enum):
     LATENCY = "launch to start"
     DISPATCH = "between two kernels"
     WAKE_UP = "waking another thread"
-    GUESSED = "behind a guessed wait"
+    GUESSED = "after a guessed wait"
     HIDDEN = "unrecorded work"
     CROWDED = "no room on the device"
     PIN = "start without a cause"

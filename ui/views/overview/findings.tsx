@@ -30,7 +30,9 @@ export function FindingsCard({ opened }: { opened: Opened }) {
     );
   const list = findings.findings;
   const warnings = list.filter((one) => one.severity === "warning").length;
-  const steps = findings.steps ? `; ${number(findings.steps)} steps of ${duration(findings.step_ns)}` : "";
+  const steps = findings.steps
+    ? `; ${number(findings.steps)} step${findings.steps === 1 ? "" : "s"} of ${duration(findings.step_ns)}`
+    : "";
   const counted = `${number(list.length - warnings)} note${list.length - warnings === 1 ? "" : "s"}`;
   const note = warnings
     ? `${number(warnings)} warning${warnings === 1 ? "" : "s"}, ${counted}${steps}`

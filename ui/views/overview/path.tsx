@@ -16,6 +16,7 @@ interface Props {
 
 export function PathEntry({ opened, path, metric, total, most }: Props) {
   const value = path.values[metric] ?? 0;
+  const head = headOf(path);
   const steps: [string, string, string][] = [
     [
       "module",
@@ -31,12 +32,12 @@ export function PathEntry({ opened, path, metric, total, most }: Props) {
         <span class="path-share">{share(value, total?.sum ?? 0)}</span>
         <span class="path-what">
           <span class="place">
-            {visible(placeText(path.place))}
+            {visible(head)}
             {path.place?.function ? <span class="quiet"> {visible(path.place.function)}</span> : null}
           </span>
           <span class="steps">
             {steps.map(([kind, step, title]) =>
-              step ? (
+              step && step !== head ? (
                 <span class="chip kind" title={visible(title)}>
                   <Dot kind={kind} />
                   {visible(step)}
@@ -58,6 +59,13 @@ export function PathEntry({ opened, path, metric, total, most }: Props) {
       </button>
     </li>
   );
+}
+
+/** The line; where none is known the best name there is. */
+function headOf(path: HotPath): string {
+  return path.place
+    ? placeText(path.place)
+    : path.module || operatorName(path.operator) || path.phase || placeText(null);
 }
 
 export function placeText(place: Place | null): string {

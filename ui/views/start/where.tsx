@@ -10,6 +10,8 @@ import { Bar, Card } from "../widgets";
 
 const BESIDE = 4; // rows of a card that shares the column
 const NAME = 40;
+const BESIDE_NAME = 34;
+const NEGLIGIBLE = 0.01; // of a line: not worth a second figure
 const ROWS = 6;
 const BESIDE_RANKS = 3; // below a row a rank, so that the page ends where a small screen does
 
@@ -91,10 +93,12 @@ function Lines({ opened, start }: { opened: Opened; start: Start }) {
 function firstFigure(line: WhereLine, backward: boolean): ComponentChildren {
   if (!backward) return duration(line.ns);
   const own = line.forward_ns ? duration(line.forward_ns) : "";
-  if (!line.other_ns) return own;
+  if (line.other_ns < NEGLIGIBLE * line.ns) return own;
   return (
     <>
-      {own} {duration(line.other_ns)} <span class="quiet">{line.phase}</span>
+      {own}
+      {own ? " + " : ""}
+      {duration(line.other_ns)} <span class="quiet">{line.phase}</span>
     </>
   );
 }
@@ -107,7 +111,9 @@ function Name({ line }: { line: WhereLine }) {
         <b class="mono" title={visible(line.name)}>
           {visible(cut(line.name, NAME))}
         </b>
-        {line.what && line.what !== line.name ? <span class="quiet"> {visible(cut(line.what, NAME))}</span> : null}
+        {line.what && !line.name.endsWith(line.what) ? (
+          <span class="quiet"> {visible(cut(line.what, NAME))}</span>
+        ) : null}
       </>
     );
   return (
@@ -149,7 +155,7 @@ function KernelRow({ opened, kernel, largest }: { opened: Opened; kernel: Kernel
     <tr class="link" onClick={() => opened.go.frame(kernel.node, "gpu_time")}>
       <th scope="row" class="text">
         <button type="button" class="row-name" title={visible(kernel.name)}>
-          {visible(cut(kernel.words, NAME))}
+          {visible(cut(kernel.words, BESIDE_NAME))}
         </button>
       </th>
       <td class="quiet">{kernel.calls >= 0.5 ? `${number(Math.round(kernel.calls))} ×` : ""}</td>

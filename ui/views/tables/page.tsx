@@ -1,6 +1,6 @@
 // The tables: operators, kernels, modules, lines, memory, collectives, ranks.
 
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useContext, useMemo, useRef } from "preact/hooks";
 import { bare, cut } from "../../model/names";
 import type { KernelRow, LineRow, ModuleRow, OperatorRow, ProcessRow, Tables } from "../../model/report";
 import { duration, number, visible } from "../../model/units";
@@ -10,6 +10,7 @@ import { Bar, Toggle } from "../widgets";
 import { bytes, shared, time } from "./columns";
 import { MemoryTable } from "./memory";
 import { GroupedTable } from "./pivot";
+import { TablePlace, type TableState } from "./place";
 import { SortTable, type Column } from "./table";
 import { ToolTables } from "./tools";
 
@@ -29,11 +30,14 @@ export type TableName = (typeof TABLE_NAMES)[number];
 interface Props {
   opened: Opened;
   table: TableName;
+  /** How the table is looked at. */
+  state: TableState;
+  say(change: Partial<TableState>): void;
   choose(name: TableName): void;
   shown: boolean;
 }
 
-export function TablesPage({ opened, table, choose, shown }: Props) {
+export function TablesPage({ opened, table, state, say, choose, shown }: Props) {
   const seen = useRef(false);
   const empty = useMemo(() => emptyTables(opened.profile), [opened.profile]);
   if (shown) seen.current = true;
@@ -56,7 +60,9 @@ export function TablesPage({ opened, table, choose, shown }: Props) {
         ))}
       </nav>
       <div class="table-page" id={`page-${table}`}>
-        <Shown opened={opened} key={table} />
+        <TablePlace.Provider value={table === "tools" ? null : { state, say }}>
+          <Shown opened={opened} key={table} />
+        </TablePlace.Provider>
       </div>
     </>
   );
@@ -195,7 +201,8 @@ function Collectives({ opened }: { opened: Opened }) {
 }
 
 function Modules({ opened }: { opened: Opened }) {
-  const [fold, setFold] = useState(true);
+  const place = useContext(TablePlace);
+  const fold = !place?.state.by.includes("layer");
   const { layers: all, modules: folded } = opened.report.tables;
   const rows = fold ? folded : all;
   const most = Math.max(...all.map((one) => one.time_ns), 1);
@@ -250,7 +257,7 @@ function Modules({ opened }: { opened: Opened }) {
             label="Fold layers"
             title="Show numbered layers (h.0, h.1, ...) as one"
             on={fold}
-            flip={() => setFold(!fold)}
+            flip={() => place?.say({ by: fold ? ["layer"] : [] })}
           />
         ) : null
       }

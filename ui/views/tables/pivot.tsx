@@ -1,20 +1,26 @@
 // A table that is grouped by what its reader chooses.
 
-import { useMemo, useState } from "preact/hooks";
+import { useContext, useMemo, useState } from "preact/hooks";
 import { DIMENSIONS, pivot, type Dimension, type PivotRow } from "../../model/pivot";
 import { duration, number, size, visible } from "../../model/units";
 import { emptyTables } from "../empty";
 import type { Opened } from "../opened";
 import { shared } from "./columns";
+import { TablePlace } from "./place";
 import { SortTable, type Column } from "./table";
 
 const MOST = 4;
 
 export function GroupedTable({ opened }: { opened: Opened }) {
-  const [by, setBy] = useState<Dimension[]>(() =>
-    emptyTables(opened.profile).modules ? ["operator", "phase"] : ["class", "operator", "phase"],
+  const place = useContext(TablePlace);
+  const first = useMemo<Dimension[]>(
+    () => (emptyTables(opened.profile).modules ? ["operator", "phase"] : ["class", "operator", "phase"]),
+    [opened.profile],
   );
-  const rows = useMemo(() => pivot(opened.profile, by), [opened.profile, by]);
+  const [own, setOwn] = useState<readonly string[]>([]);
+  const asked = (place?.state.by ?? own).filter((one): one is Dimension => Object.hasOwn(DIMENSIONS, one));
+  const by = asked.length ? [...new Set(asked)].slice(0, MOST) : first;
+  const rows = useMemo(() => pivot(opened.profile, by), [opened.profile, by.join()]);
   const has = (value: (row: PivotRow) => number) => rows.some((row) => value(row) > 0);
   const onDevice = has((row) => row.gpu_ns);
   const main = (row: PivotRow) => (onDevice ? row.gpu_ns : row.time_ns);
@@ -54,7 +60,8 @@ export function GroupedTable({ opened }: { opened: Opened }) {
   ];
   const put = (at: number, value: string) => {
     const next = value ? [...by.slice(0, at), value as Dimension, ...by.slice(at + 1)] : by.filter((_, i) => i !== at);
-    setBy([...new Set(next)]);
+    if (place) place.say({ by: [...new Set(next)], order: "", without: [] });
+    else setOwn([...new Set(next)]);
   };
   return (
     <SortTable

@@ -2,9 +2,10 @@
 // filter and the CSV know all of them.
 
 import type { ComponentChildren } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useContext, useMemo, useState } from "preact/hooks";
 import { number, visible } from "../../model/units";
 import { CopyButton } from "../widgets";
+import { AS_OPENED, TablePlace, type TableState } from "./place";
 
 export interface Column<Row> {
   title: string;
@@ -36,12 +37,19 @@ const DRAWN = 300;
 
 export function SortTable<Row>(props: Props<Row>) {
   const { columns: all, rows, open } = props;
-  const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
-  const columns = useMemo(() => all.map((column) => ({ ...column, out: left.has(column.title) })), [all, left]);
+  const place = useContext(TablePlace);
+  const [own, setOwn] = useState(AS_OPENED);
+  const { order, up, filter, without } = place?.state ?? own;
+  const say = place?.say ?? ((change: Partial<TableState>) => setOwn((old) => ({ ...old, ...change })));
+  const columns = useMemo(
+    () => all.map((column, i) => ({ ...column, out: i > 0 && without.includes(column.title) })),
+    [all, without],
+  );
   const drawn = columns.filter((column) => !column.out);
   const first = props.sort ?? 0;
-  const [sort, setSort] = useState({ column: first, descending: !columns[first].text });
-  const [filter, setFilter] = useState("");
+  const ordered = order ? columns.findIndex((column) => column.title === order) : -1;
+  const sort =
+    ordered >= 0 ? { column: ordered, descending: !up } : { column: first, descending: !columns[first].text };
   const [most, setMost] = useState(DRAWN);
   const shown = useMemo(() => {
     const wanted = filter.toLowerCase();
@@ -55,9 +63,11 @@ export function SortTable<Row>(props: Props<Row>) {
       const order = typeof x === "string" ? x.localeCompare(String(y)) : x - Number(y);
       return sort.descending ? -order : order;
     });
-  }, [rows, columns, sort, filter]);
-  const sortBy = (column: number) =>
-    setSort({ column, descending: column === sort.column ? !sort.descending : !columns[column].text });
+  }, [rows, columns, sort.column, sort.descending, filter]);
+  const sortBy = (column: number) => {
+    const descending = column === sort.column ? !sort.descending : !columns[column].text;
+    say({ order: columns[column].title, up: !descending });
+  };
   return (
     <>
       <div class="toolbar">
@@ -72,9 +82,10 @@ export function SortTable<Row>(props: Props<Row>) {
               placeholder={`Filter ${props.what}`}
               aria-label={`Filter ${props.what}`}
               spellcheck={false}
-              onInput={(event) => setFilter(event.currentTarget.value)}
+              value={filter}
+              onInput={(event) => say({ filter: event.currentTarget.value })}
             />
-            <ColumnChoice columns={columns} choose={(title) => setLeft((old) => toggled(old, title))} />
+            <ColumnChoice columns={columns} choose={(title) => say({ without: toggled(without, title) })} />
             <CopyButton text={() => csv(drawn, shown)} label={`${props.what} as CSV`} shown="copy CSV" />
             <CopyButton text={() => markdown(drawn, shown)} label={`${props.what} as Markdown`} shown="copy Markdown" />
           </>
@@ -161,10 +172,8 @@ function ColumnChoice(props: { columns: { title: string; out: boolean }[]; choos
   );
 }
 
-function toggled(set: ReadonlySet<string>, one: string): Set<string> {
-  const made = new Set(set);
-  if (!made.delete(one)) made.add(one);
-  return made;
+function toggled(listed: readonly string[], one: string): string[] {
+  return listed.includes(one) ? listed.filter((other) => other !== one) : [...listed, one];
 }
 
 const MOST_MARKDOWN = 30;

@@ -57,13 +57,13 @@ class Allocator(Rule):
                 f"Memory of every step is kept: {size(held)}, {percent(held / total)} of the peak",
                 case.gain_sums(
                     (0, held * _NEW_MEMORY_NS, held * _NEW_MEMORY_MOST_NS),
-                    "memory first; what is kept is not used again, and new memory takes up to 1 ns a byte",
+                    "memory first; memory that stays is not reused, and new memory takes up to 1 ns a byte",
                 ),
                 tuple(rows[:20].tolist()),
                 lines[:3],
                 (
                     f"{size(held / loop.steps)} more with each of {loop.steps:,} steps, on {len(names)} call paths",
-                    "what a line allocated in all steps was alive when memory peaked",
+                    "memory that this line allocated in all steps was live at the peak",
                 ),
                 "Keep numbers or detached tensors (loss.detach(), loss.item()) across steps: a loss holds the "
                 "whole graph "
@@ -105,7 +105,7 @@ class Allocator(Rule):
                     self.name,
                     Severity.WARNING,
                     f"Memory is taken from the driver {times(each)} times a step",
-                    case.no_gain("each request stops the device; how long is not measured"),
+                    case.no_gain("each request stops the device; the time is not measured"),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
                     (f"{size(int(taken.sum[group.rows].sum()))} in {case.loop.steps:,} steps", *self._given_back(case)),

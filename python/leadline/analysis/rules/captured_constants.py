@@ -15,8 +15,8 @@ class CapturedConstants(Rule):
     name = "captured_constants"
     asks = "Do compiled programs of JAX hold large arrays as constants?"
     options = (
-        Option("least", 4e6, "bytes", "masks and tables of positions are smaller, and harm nobody"),
-        Option("warning", 64e6, "bytes", "from there on compiling takes seconds longer, and memory holds them twice"),
+        Option("least", 4e6, "bytes", "masks and tables of positions are smaller, and harmless"),
+        Option("warning", 64e6, "bytes", "from there on, compiling takes seconds longer, and memory holds them twice"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:

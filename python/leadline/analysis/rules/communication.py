@@ -59,7 +59,7 @@ class Communication(Rule):
                     (
                         f"{times(calls)} collectives, {duration(case.per_step(group.value))} a step{_sizes(case)}",
                         *hidden,
-                        *(("it runs on a thread of its own, beside the step's operators",) if beside.any() else ()),
+                        *(("it runs on its own thread, in parallel to the step's operators",) if beside.any() else ()),
                         *late,
                     ),
                     _advice(case),

@@ -16,7 +16,7 @@ class CpuLatency(Rule):
     on_cpu = True
     options = (
         Option("share", 10, "%", "of the step that the device idles for one line"),
-        Option("ratio", 2, "1", "CPU time against device time; idleness behind a fast line is not its fault"),
+        Option("ratio", 2, "1", "CPU time over device time; a fast line does not cause the idle time after it"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
@@ -42,7 +42,7 @@ class CpuLatency(Rule):
                     self.name,
                     Severity.WARNING,
                     f"The device idles {percent(share)} of the step"
-                    + ("" if nowhere[group.row] else " behind this line"),
+                    + ("" if nowhere[group.row] else " after this line"),
                     case.gain(group.value, (0, 0.5, 1), "bound: the idle time charged to this line"),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
@@ -62,7 +62,7 @@ class CpuLatency(Rule):
 
 def _spent(case: Case, cpu_ns: int, device_ns: int) -> str:
     if not cpu_ns:
-        return "no operator runs at this line: it is Python, or a library that calls none"
+        return "this line runs no operator: it is Python, or a library without operators"
     on_cpu = f"{duration(case.per_step(cpu_ns))} on the CPU a step"
     if not device_ns:
         return f"{on_cpu} and nothing on the device"

@@ -46,10 +46,10 @@ class DataLoading(Rule):
             Finding(
                 self.name,
                 Severity.WARNING if share >= values["share"] else Severity.INFO,
-                f"Loader workers are started anew for each pass, {told.starts} times, {percent(share)} of the step",
+                f"Loader workers are restarted for each pass, {told.starts} times, {percent(share)} of the step",
                 case.gain_sums(
                     (told.saved_ns * 0.3, told.saved_ns * 0.8, float(told.waited_ns)),
-                    "measured: starting them, and their first batches; workers that stay make the first one as well",
+                    "measured: starting them, and their first batches; persistent workers make a first batch too",
                 ),
                 (row,),
                 case.lines([row]),
@@ -78,7 +78,7 @@ class DataLoading(Rule):
                 ),
                 (row,),
                 case.lines([row]),
-                ("a process starts by importing the program, and its first batches are waited for",),
+                ("a new process imports the program first, and the loop waits for its first batches",),
                 _KEEP,
                 self.learn_more,
                 0.05,
@@ -111,14 +111,14 @@ class DataLoading(Rule):
         if told is not None and told.first_ns * 5 >= ns:
             keep = told.first_ns * 2 >= ns and told.starts > told.loaders
             evidence.append(
-                f"{percent(min(told.first_ns / max(ns, 1), 1.0))} of it waits for the first batch of workers that have "
-                f"just been started, {told.starts} times"
+                f"{percent(min(told.first_ns / max(ns, 1), 1.0))} of it is the wait for the first batch of workers "
+                f"that had just started, {told.starts} times"
             )
         if workers:
             several = f"{workers} worker process{'es' if workers > 1 else ''}"
             evidence.append(f"{several} on {cpus} CPUs" if cpus else several)
         elif not of_tf.any():
-            evidence.append("batches are made in the training process (num_workers=0), which waits meanwhile")
+            evidence.append("the training process makes the batches itself (num_workers=0)")
             if work:
                 first = case.line(work[0].row)
                 where = f"{first.short}:{first.line}" if first else ""
@@ -148,13 +148,13 @@ class DataLoading(Rule):
 
 
 _KEEP = (
-    "Keep the workers from one pass over the data to the next: DataLoader(persistent_workers=True); they then do not "
-    "see what the program changes in its data set meanwhile."
+    "Keep the workers from one pass over the data to the next: DataLoader(persistent_workers=True); they do not "
+    "see later changes of the data set in the program."
 )
 _OF_TF = "^IteratorGetNext"
 """What TensorFlow asks a tf.data pipeline by."""
 _TF_REMEDY = (
-    "Let tf.data work ahead: .map(..., num_parallel_calls=tf.data.AUTOTUNE), .cache() behind what is the same in every "
+    "Let tf.data work ahead: .map(..., num_parallel_calls=tf.data.AUTOTUNE), .cache() after what is the same in every "
     "pass, and .prefetch(tf.data.AUTOTUNE) as the last stage."
 )
 _FIRST = 20
@@ -205,7 +205,7 @@ def _beside(case: Case, loading: Mask, outer: Mask) -> list[str]:
     row = int(np.flatnonzero(outer)[np.argmax(taken.max[outer])])
     longest, others = int(taken.max[row]), int(taken.count[row]) - 1
     if others > 0 and longest > _FIRST * (int(taken.sum[row]) - longest) / others:
-        said.append(f"one batch, the first as a rule, took {duration(longest)}, which is left out of the mean")
+        said.append(f"one batch, usually the first, took {duration(longest)}; the mean leaves it out")
     idle = int(np.where(case.below(loading), case.tree.exclusive("gpu_idle_time").sum, 0).sum())
     if idle:
         said.append(f"the device idles {duration(case.per_step(idle))} a step meanwhile")
@@ -250,13 +250,13 @@ def _fractions(workers: int, cpus: int) -> tuple[float, float, float]:
 def _remedy(workers: int, cpus: int) -> str:
     if not workers:
         most = max(1, min(8, cpus - 1)) if cpus else 4
-        cheaper = "work that is the same every time belongs before the loop, tensors are made from one array, not lists"
+        cheaper = "move work that is the same every time before the loop, make tensors from one array, not from lists"
         ahead = f"DataLoader(num_workers={most}, persistent_workers=True)"
         if cpus and cpus <= 2:  # a worker takes the core that training needs
             return f"Make each sample cheaper: {cheaper}. Let {ahead} prepare the next batch meanwhile."
         return f"Let {ahead} prepare the next batch while this one is trained on. Make each sample cheaper: {cheaper}."
     if cpus and workers > cpus:
-        return f"Use num_workers={max(1, cpus - 1)}: there are more workers than CPUs, and they stand in line."
+        return f"Use num_workers={max(1, cpus - 1)}: there are more workers than CPUs, so they wait for each other."
     return (
         "Make each sample cheaper, raise prefetch_factor, or store the data as the loader needs it (decoded, in few "
         "large files); more workers help only while there are idle CPUs."

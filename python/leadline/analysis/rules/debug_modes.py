@@ -43,14 +43,14 @@ class DebugModes(Rule):
                 f"{percent(share)} of its time",
                 case.gain_sums(
                     (ns, 1.5 * ns + 0.3 * case.between_ns, 2 * ns + 0.9 * case.between_ns),
-                    "the checks, and at most the Python in which the stack of every operator is written down",
+                    "the checks, and at most the Python that records the stack of every operator",
                 ),
                 tuple(np.flatnonzero(checks)[:20].tolist()),
                 unique_lines(
                     [*_switched_on(case), *case.lines([*asked[:1].tolist(), *np.flatnonzero(checks)[:2].tolist()])]
                 ),
-                (f"{duration(case.per_step(ns))} a step to look for NaN behind each backward operator",),
-                "Take torch.autograd.set_detect_anomaly(True) out (detect_anomaly=True in a trainer), or put it around "
+                (f"{duration(case.per_step(ns))} a step to check each backward operator for NaN",),
+                "Remove torch.autograd.set_detect_anomaly(True) (detect_anomaly=True in a trainer), or put it around "
                 "the step that fails; on a GPU each check also waits for the device.",
                 self.learn_more,
                 max(share, 0.1),

@@ -10,7 +10,7 @@ from leadline.units import size
 
 class Donation(Rule):
     name = "donation"
-    asks = "Could arguments of a program of JAX be donated, or are some donated in vain?"
+    asks = "Could arguments of a JAX program be donated, or are some donated without use?"
     options = (
         Option("least", 16e6, "bytes", "less memory is worth no change"),
         Option("warning", 1e9, "bytes", "from there on it is what decides whether a larger batch fits"),
@@ -39,7 +39,7 @@ class Donation(Rule):
                     case.no_gain("memory is what it saves, since results take that of what was donated"),
                     tuple(rows[:20].tolist()),
                     case.lines(rows.tolist()),
-                    (f"{names}: nobody held the old ones once the function had returned", *of),
+                    (f"{names}: no reference to the old ones was left when the function returned", *of),
                     f"Donate them: jax.jit({function}, donate_argnums={places}); old values cannot be read then.",
                     self.learn_more,
                     min(1.0, spared / peak) / 4 if peak else 0.05,
@@ -59,11 +59,11 @@ class Donation(Rule):
                 Finding(
                     self.name,
                     Severity.INFO,
-                    f"jit({function}) is given {size(held)} to use again that it cannot use",
+                    f"jit({function}) cannot reuse {size(held)} of donated arguments",
                     case.no_gain("no result has the shape and type of these arguments, so nothing is used again"),
                     tuple(rows[:20].tolist()),
                     case.lines(rows.tolist()),
-                    (f"donated in vain: {listed([str(text) for text in note.get('arguments') or ()])}",),
+                    (f"donated without use: {listed([str(text) for text in note.get('arguments') or ()])}",),
                     "Leave them out of donate_argnums, or return results of their shape and type.",
                     self.learn_more,
                     0.02,

@@ -57,14 +57,14 @@ def equal_inputs(case: Case, rule: str, learn_more: str, share: float) -> list[F
             Finding(
                 rule,
                 Severity.WARNING,
-                f"The same is computed again, by value, {percent(part)} of the operators' time",
+                f"The same values are computed again, {percent(part)} of the operators' time",
                 case.and_warm(
                     case.gain(part * case.loop.work_ns * case.loop.steps, (0.5, 0.9, 1), "the calls with equal inputs")
                 ),
                 tuple(rows_here[:20].tolist()),
                 case.lines(rows_here[:1].tolist()),
                 (f"{listed(sorted(one.operators))}: the inputs were those of an earlier call, byte by byte",),
-                "Compute it once where its inputs are made, keep the result and hand it on.",
+                "Compute it once where its inputs are made, keep the result and pass it on.",
                 learn_more,
                 part,
             )

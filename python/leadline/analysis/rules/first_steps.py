@@ -13,7 +13,7 @@ class FirstSteps(Rule):
     asks = "Do first calls distort means over all steps?"
     options = (
         Option("share", 50, "%", "of the time in the loop; a little warm-up is everywhere"),
-        Option("steps", 50, "1", "a run of fewer steps is a try, whose means nobody quotes"),
+        Option("steps", 50, "1", "means over fewer steps are rarely quoted"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
@@ -32,7 +32,7 @@ class FirstSteps(Rule):
                 self.name,
                 Severity.INFO,
                 f"First calls take {percent(share)} of all time in the loop",
-                case.no_gain("nothing is slow; a mean that includes them is"),
+                case.no_gain("the steps are not slow; a mean that includes first calls is too large"),
                 tuple(group.row for group in groups[:5]),
                 case.lines([group.row for group in groups]),
                 (f"{duration(ns)} more than the same calls took later",),

@@ -11,16 +11,16 @@ from leadline.units import duration, percent
 
 _ASKED = "collect("
 _OF_A_PACKAGE = (
-    "The package asks for it: see whether it has an option that leaves it out, or have fewer objects to look through "
-    "(gc.freeze() behind the imports and the set-up)."
+    "A package calls it: look for an option that disables it, or reduce the objects to examine "
+    "(gc.freeze() after the imports and the set-up)."
 )
 _OF_THE_PROGRAM = (
     "Leave gc.collect() out of the loop: reference counting frees tensors at once; call it once an epoch where cycles "
     "hold memory."
 )
 _BY_ITSELF = (
-    "Call gc.freeze() behind the set-up, so that objects which stay are not looked through again, keep data in arrays "
-    "or tensors instead of millions of objects, or collect at a time of your choice (gc.disable(), gc.collect() every "
+    "Call gc.freeze() after the set-up, so that permanent objects are not examined again, keep data in arrays "
+    "or tensors instead of millions of objects, or choose the time of collections (gc.disable(), gc.collect() every "
     "few hundred steps)."
 )
 
@@ -30,8 +30,8 @@ class GarbageCollection(Rule):
     asks = "Does Python's garbage collector stop the steps?"
     on_cpu = True
     options = (
-        Option("share", 5, "%", "of the step in whole collections; a few milliseconds now and then are everywhere"),
-        Option("times", 3, "1", "whole collections; one or two are of the set-up and say nothing of later steps"),
+        Option("share", 5, "%", "of the step in full collections; a few milliseconds now and then are normal"),
+        Option("times", 3, "1", "full collections; one or two belong to the set-up"),
         Option("info", 2, "%", "less than that is no reason to change anything"),
     )
 
@@ -59,7 +59,7 @@ class GarbageCollection(Rule):
                 tuple(np.flatnonzero(here)[:20].tolist()),
                 lines,
                 (
-                    f"{number:,} whole collections in {case.loop.steps:,} steps, of {duration(ns / max(number, 1))} "
+                    f"{number:,} full collections in {case.loop.steps:,} steps, {duration(ns / max(number, 1))} "
                     f"each, the longest {duration(longest)}",
                     *((f"called in {by}" if asked else f"most of them in {by}",) if by else ()),
                 ),

@@ -16,7 +16,7 @@ from leadline.units import abbreviated, duration, percent, size
 
 _FREEZE = (
     "Freeze the model that only passes gradients on while the other one learns: model.requires_grad_(False) before "
-    "that backward pass, and True behind it."
+    "that backward pass, and True after it."
 )
 _DETACH = (
     "Detach what the other model is to learn from (`fake = generator(noise).detach()`, or below torch.no_grad()), and "
@@ -48,13 +48,13 @@ def discarded(case: Case, rule: str, learn_more: str, values: Values) -> list[Fi
         Finding(
             rule,
             Severity.WARNING if share >= values["share"] and not detached else Severity.INFO,
-            f"Gradients of {abbreviated(int(told['parameters']))} parameters are computed and thrown away before their "
+            f"Gradients of {abbreviated(int(told['parameters']))} parameters are computed and discarded before their "
             f"optimizer steps, about {percent(share)} of {case.cost_name}",
             case.gain(everything, (0.1, 1 / max(places, 2), 1), "judged: one of the backward passes of these modules"),
             tuple(rows[:20].tolist()),
             case.lines([*rows[:1].tolist(), *asked[:1].tolist(), *rows[1:].tolist()]),
             (
-                f"another optimizer stepped in between, which does not have the parameters of {listed(names)}",
+                f"another optimizer stepped in between; it does not have the parameters of {listed(names)}",
                 f"all backward passes of these modules take {duration(case.per_step(everything))} a step",
             ),
             _FREEZE if detached else _DETACH,

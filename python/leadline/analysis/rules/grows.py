@@ -85,8 +85,7 @@ class Grows(Rule):
         else:
             title = f"{what} takes {times(factor)} times as long late in the run as early, call by call"
             remedy = (
-                "What it goes through grows with the steps: keep what was computed for the part that has not changed "
-                "and add what is new."
+                "Its input grows with the steps: keep the result for the part that has not changed and add what is new."
             )
         return Finding(
             self.name,

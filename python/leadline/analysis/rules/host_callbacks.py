@@ -18,7 +18,7 @@ class HostCallbacks(Rule):
     asks = "Do compiled programs of JAX call back into Python?"
     options = (
         Option("per_step", 0.5, "1", "every tenth step is what one should do"),
-        Option("share", 5, "%", "of the step; from there on a warning, since the program stands still meanwhile"),
+        Option("share", 5, "%", "of the step; a warning from there on, since the program stops meanwhile"),
         Option("info", 1, "%", "of the step; a rare print takes less"),
     )
 
@@ -37,7 +37,7 @@ class HostCallbacks(Rule):
                 continue
             name = case.name(group.row)
             repeated = f"{how_often(often)} a step" if steps else f"{number:,} times"
-            basis = "bound: the callbacks; what they compute has to be done by JAX instead"
+            basis = "bound: the callbacks; JAX has to do their computation instead"
             made.append(
                 Finding(
                     self.name,
@@ -70,8 +70,8 @@ def _steps(case: Case) -> int:
 def _remedy(name: str) -> str:
     if name in _TO_LOOK:
         return (
-            "Take it out when you have seen enough, return the value from the function and print it every hundredth "
-            "step, or let it run under jax.lax.cond only as often as you look."
+            "Remove it when you no longer need it, return the value from the function and print it every hundredth "
+            "step, or run it under jax.lax.cond only as often as you need it."
         )
     return (
         "Write it with jax.numpy, so that it is compiled with the rest; where it must be NumPy, call it with whole "

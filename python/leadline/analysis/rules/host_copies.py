@@ -16,7 +16,7 @@ class HostCopies(Rule):
     name = "host_copies"
     asks = "Does each step of a JAX program copy the same NumPy data to the device, or very much?"
     options = (
-        Option("least", 1e6, "bytes", "of the same data a step; less is copied in no time"),
+        Option("least", 1e6, "bytes", "of the same data a step; less takes almost no time"),
         Option("share", 5, "%", "of the step in copies of the same data; from there on a warning"),
         Option("new", 10, "%", "of the step in copies of new data, which a step needs; less is the price of training"),
         Option("per_step", 0.5, "1", "data that goes over now and then belongs to an epoch or an evaluation"),
@@ -62,7 +62,7 @@ class HostCopies(Rule):
             (known,),
             "Put it on the device once, before the loop (data = jax.device_put(data)), and give the steps that."
             if same
-            else "Put the next batch on the device before this one is done with: jax.device_put does not wait, so one "
+            else "Put the next batch on the device before this one is done: jax.device_put does not wait, so one "
             "batch ahead is enough (flax.jax_utils.prefetch_to_device does that).",
             self.learn_more,
             share,

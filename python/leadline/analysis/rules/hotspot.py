@@ -16,22 +16,22 @@ _ADVICE = (
     (
         ("backwardhook",),
         "What runs here are hooks of modules (register_full_backward_hook): inspect its children with `leadline "
-        "report --focus`, and leave out those that only look.",
+        "report --focus`, and remove those that only observe.",
     ),
     (
         _SORTING,
-        "Sorting and selecting are slow on every device: ask whether the step needs them, on all elements, every time.",
+        "Sorting and selecting are slow on every device: does the step need them, on all elements, every time?",
     ),
 )
 _SMALL_NS = 30_000
 """An operator that takes no longer is mostly called, not computed."""
 _CALLED = (
-    "Give each call more to do (a larger batch, several sequences at a time), or let {compiler} make fewer of them: "
-    "these are many short calls, and what they take is calling, not computing."
+    "Give each call more work (a larger batch, several sequences at a time), or let {compiler} make fewer of them: "
+    "these are many short calls, and dispatch takes most of their time."
 )
 _COMPILED = (
-    "It is compiled already, and each run of it is short: give a run more to do (a larger batch, several steps in one "
-    "`lax.scan` or `tf.while_loop`), so that less of the loop is calling programs."
+    "It is compiled already, and each run is short: give a run more work (a larger batch, several steps in one "
+    "`lax.scan` or `tf.while_loop`), so that calls take less of the loop."
 )
 _MOST_BY_ONE = 0.25
 """Of the path's time below its own operator: one operator there that takes more is what the path consists of."""
@@ -82,7 +82,7 @@ class Hotspot(Rule):
             self.name,
             Severity.INFO,
             f"{what}{back}{where} takes {percent(share)} of {of}",
-            case.gain(ns, (0, 0, 1), "bound: all the time of this path, were it gone (Amdahl)"),
+            case.gain(ns, (0, 0, 1), "bound: all the time of this path (Amdahl)"),
             tuple(rows[:20]),
             case.lines([row]),
             (

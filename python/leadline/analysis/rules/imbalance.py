@@ -76,15 +76,15 @@ class Imbalance(Rule):
             Finding(
                 self.name,
                 Severity.WARNING,
-                f"Rank {least} comes late: the others wait {duration(waits)} a step for it",
+                f"Rank {least} is late: the others wait {duration(waits)} a step for it",
                 case.gain(waits * case.loop.steps, (0, 0.7, 1), "bound: as early as the others"),
                 (case.loop.root,),
                 (),
                 (
                     f"it spends {duration(spent[least])} a step in communication, rank {most} {duration(spent[most])}; "
-                    "they run as long as each other",
+                    "both work equally long",
                 ),
-                "Look at what only that rank does between operators: sleeping, files, logging, other processes on its "
+                "Check what only that rank does between operators: sleeping, files, logging, other processes on its "
                 "machine.",
                 self.learn_more,
                 min(1.0, waits / max(case.loop.step_ns, 1)),
@@ -142,7 +142,7 @@ _PARTS = {"processor": "computation", "more work": "computation"}
 _REMEDIES = {
     "processor": "Compare clocks, temperatures and neighbours of that machine with its peers', or leave it out.",
     "more work": "Give each rank the same amount of work: equal shares of data, sequences of like length together.",
-    "computation": "Compare that phase on the rank with its peers: leadline diff of their own files shows the lines.",
-    "data loading": "Look at where that rank's data lies and how many workers load it.",
-    "outside operators": "Look at what only that rank does between operators: logging, checkpoints, other processes.",
+    "computation": "Compare that phase on the rank with its peers: leadline diff of their files shows the lines.",
+    "data loading": "Check where that rank's data is stored and how many workers load it.",
+    "outside operators": "Check what only that rank does between operators: logging, checkpoints, other processes.",
 }

@@ -25,7 +25,7 @@ class InterpreterLock(Rule):
         tree, loop, threads = case.tree, case.loop, case.analysis.scopes.thread
         waits = np.maximum(tree.exclusive(WAIT).sum, 0)
         if not waits.any():
-            raise CannotTell("what threads wait for was not looked at (leadline run --wait 20)")
+            raise CannotTell("waits of threads were not sampled (leadline run --wait 20)")
         mine = threads == threads[loop.anchors[0]]
         states = states_of(tree)
         held = states == STATES.index("gil")
@@ -50,15 +50,15 @@ class InterpreterLock(Rule):
                 Severity.WARNING,
                 f"The loop waits {percent(share)} of the step for the interpreter (GIL), which {name} in the "
                 f"background holds in {function}",
-                case.gain(ns, (0.2, 0.7, 1), "bound: the waits themselves, by looks"),
+                case.gain(ns, (0.2, 0.7, 1), "bound: the waits themselves, sampled"),
                 tuple(rows[0].rows[:20].tolist()),
                 case.lines([row, *(one.row for one in waiting[:2])]),
                 (
                     f"it runs Python for {duration(case.per_step(whole))} of a step's {duration(loop.step_ns)} "
                     "(sampled); only one thread of a process runs Python at a time",
                 ),
-                f"Let {function} rest between two turns (threading.Event.wait), move it to a process of its own, or do "
-                "its work in the loop every n-th step.",
+                f"Let {function} sleep between two iterations (threading.Event.wait), move it to its own process, or "
+                "do its work in the loop every n-th step.",
                 self.learn_more,
                 share,
             )

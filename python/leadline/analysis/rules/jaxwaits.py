@@ -9,10 +9,10 @@ from leadline.units import duration, how_often, percent
 _PER_STEP = 0.5
 _READ_LATER = (
     "Keep the value on the device and read it every hundredth step (or collect arrays and read them all at the end: "
-    "jax.device_get(losses)); what decides inside of a step belongs into jax.lax.cond or jax.numpy.where."
+    "jax.device_get(losses)); use jax.lax.cond or jax.numpy.where for decisions inside a step."
 )
 _OF_A_PACKAGE = (
-    "A package reads it, to show or to decide something: see whether it has an option without (no progress bar, no "
+    "A package reads it, to show or to decide something: look for an option that avoids it (no progress bar, no "
     "checks), or one that runs many steps in one program."
 )
 _BASIS = "bound: what Python does while the device has nothing to do; the device's own work remains"
@@ -37,7 +37,7 @@ def waiting(case: Case, group: Group, values: Values, learn_more: str) -> Findin
     gain = (
         case.gain(spared, (0, 0.6, 1), _BASIS)
         if case.loop.measured_by
-        else case.no_gain("no clock told what Python does beside the device; mark steps with leadline.step()")
+        else case.no_gain("Python's time is not known here; mark steps with leadline.step()")
     )
     return Finding(
         "synchronisation",
@@ -48,7 +48,7 @@ def waiting(case: Case, group: Group, values: Values, learn_more: str) -> Findin
         case.lines([group.row]),
         (
             f"{duration(case.per_step(group.value))} of waiting a step",
-            "until then the next step is not dispatched, so the device idles while Python prepares it",
+            "the next step is dispatched only after this wait, so the device idles while Python prepares it",
         ),
         _OF_A_PACKAGE if case.made_by(group.row) else _READ_LATER,
         learn_more,

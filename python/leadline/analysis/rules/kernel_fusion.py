@@ -22,7 +22,7 @@ def _fuse(case: Case) -> str:
     available = case.profile.meta.get("available") or {}
     runs = {name: (available.get(name) or {}).get("ok") for name in ("jax", "torch")}
     if runs["jax"] and not runs["torch"]:
-        return "Do the line's work in fewer operations, or in one kernel of your own; XLA has fused what it could."
+        return "Do the line's work in fewer operations, or in your own kernel; XLA has fused what it could."
     return f"Let torch.compile fuse them, or capture the step in a {device_graph(case.profile.devices)}."
 
 
@@ -32,7 +32,7 @@ class KernelFusion(Rule):
     options = (
         Option("kernel", 10_000, "ns", "launching takes about as long as a kernel of this length runs"),
         Option("kernels", 20, "1", "of one line and step; a few small ones are everywhere"),
-        Option("chain", 5, "1", "elementwise operators in one function; each reads and writes everything"),
+        Option("chain", 5, "1", "elementwise operators in one function; each reads and writes the whole tensor"),
         Option("share", 20, "%", "models that write GELU out stay below on the CPU"),
         Option("attention", 20, "%", "in attention that is written out; the fused operator has the products, too"),
     )

@@ -73,7 +73,7 @@ class LayoutConversion(Rule):
         if layout and case.in_files(_KERAS)[row]:
             remedy = (
                 "Keras converts around each layer: keras.config.set_image_data_format('channels_first') before the "
-                "model is built, with data of that shape, spares it on torch."
+                "model is built, with data of that shape, avoids it on torch."
             )
         inside = case.module(row)
         where = f" in {module(inside)}" if inside else ""

@@ -16,7 +16,7 @@ class LoggingInLoop(Rule):
     asks = "Does every step print or log tensors?"
     on_cpu = True
     options = (
-        Option("share", 5, "%", "more than that is the price of a change of one line"),
+        Option("share", 5, "%", "a change of one line removes it"),
         Option("info", 1, "%", "of operators and the Python that calls them"),
         Option("per_step", 0.5, "1", "every tenth step is what one should do"),
     )

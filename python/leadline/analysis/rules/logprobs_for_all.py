@@ -9,7 +9,7 @@ from leadline.units import number, percent
 
 class LogprobsForAll(Rule):
     name = "logprobs_for_all"
-    asks = "Are log-probabilities asked of most requests?"
+    asks = "Do most requests ask for log-probabilities?"
     options = (
         Option("share", 80, "%", "of the requests; where some need them, they are asked for them alone"),
         Option("requests", 8, "1", "fewer are a try"),
@@ -27,7 +27,7 @@ class LogprobsForAll(Rule):
             Finding(
                 self.name,
                 Severity.WARNING if of_prompts else Severity.INFO,
-                f"Log-probabilities{' of prompts' if of_prompts else ''} are asked of {percent(share)} of the requests",
+                f"{percent(share)} of the requests ask for log-probabilities{' of prompts' if of_prompts else ''}",
                 case.no_gain("what sampling and sending would save is not known from one run"),
                 (),
                 (),

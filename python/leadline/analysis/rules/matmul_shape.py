@@ -51,10 +51,10 @@ class MatmulShape(Rule):
     options = (
         Option("share", 10, "%", "of the device time in such products"),
         Option("fp32", 20, "%", "of the device time in 32-bit products; less gains less than a tenth"),
-        Option("least", 64, "1", "smaller sizes are limited by other things"),
+        Option("least", 64, "1", "other limits apply to smaller sizes"),
         Option("multiple", 8, "1", "what tensor cores want of 16-bit operands"),
         Option("double", 50, "%", "of the parameters; a few of them may be sums that need the digits"),
-        Option("rows", 8, "1", "so few, and reading the weights takes longer than multiplying with them"),
+        Option("rows", 8, "1", "with fewer rows, reading the weights takes longer than multiplying"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
@@ -93,7 +93,7 @@ class MatmulShape(Rule):
                 unique_lines([*_made_double(case), *case.lines(rows.tolist())]),
                 (f"{percent(int(told['double']) / of)} of the {abbreviated(of)} updated parameters are float64",),
                 "Unless the digits are needed, make the data float32 where it is read (NumPy's numbers are float64 "
-                "unless told otherwise: array.astype(np.float32)), and leave out model.double().",
+                "by default: array.astype(np.float32)), and leave out model.double().",
                 self.learn_more,
                 share,
             )
@@ -142,7 +142,7 @@ class MatmulShape(Rule):
                 Finding(
                     self.name,
                     Severity.WARNING,
-                    f"Matrix products that leave the device's matrix units (MFMA) alone take {percent(share)} of the "
+                    f"Matrix products that do not use the device's matrix units (MFMA) take {percent(share)} of the "
                     "device time",
                     case.gain(group.value, (0, 0.5, 0.9), "judged: a kernel that uses them"),
                     tuple(group.rows[:20].tolist()),

@@ -27,7 +27,7 @@ _LEAVES = {
 
 class Occupancy(Rule):
     name = "occupancy"
-    asks = "Does a kernel wait while too few warps are there to take its place, and what limits them?"
+    asks = "Does a kernel wait because its occupancy is low, and what limits it?"
     options = (
         Option("share", 5, "%", "of the device time that the kernel takes"),
         Option("occupancy", 35, "%", "below it; many kernels hide their waits with half of the warps"),

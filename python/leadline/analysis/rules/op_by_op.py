@@ -23,7 +23,7 @@ class OpByOp(Rule):
     name = "op_by_op"
     asks = "Does the loop run operations of JAX one by one, outside of jax.jit?"
     options = (
-        Option("per_step", 8, "1", "a few (a key that is split, a mean to print) are in every good loop"),
+        Option("per_step", 8, "1", "a few (splitting a key, a mean to print) are normal"),
         Option("share", 5, "%", "of the step in these operations and in calling them; less is not worth a change"),
         Option("warning", 20, "%", "from there on the step is made of calls rather than of work"),
     )

@@ -33,7 +33,7 @@ class PageableCopies(Rule):
                     self.name,
                     Severity.WARNING,
                     f"Batches are copied from pageable memory, {percent(share)} of the step",
-                    case.gain(group.value, (0.2, 0.6, 1), "bound: the copies, were they hidden behind work"),
+                    case.gain(group.value, (0.2, 0.6, 1), "bound: the copies, fully overlapped with work"),
                     tuple(np.sort(group.rows)[:20].tolist()),
                     case.lines([group.row]),
                     (f"{size(case.per_step(moved))} in {duration(case.per_step(group.value))} a step",),

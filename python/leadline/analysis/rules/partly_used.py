@@ -58,7 +58,7 @@ def _one_position(case: Case, rule: str, learn_more: str, least: float) -> Findi
             tuple(group.rows[:20].tolist()),
             case.lines([group.row]),
             (f"{duration(case.per_step(group.value))} a step in a layer that treats each position by itself",),
-            "Take the position before the layer rather than behind it: layer(x[:, -1]) is layer(x)[:, -1].",
+            "Select the position before the layer, not after it: layer(x[:, -1]) equals layer(x)[:, -1].",
             learn_more,
             part,
         )
@@ -159,14 +159,14 @@ def _frozen(case: Case, rule: str, learn_more: str) -> Finding | None:
         return Finding(
             rule,
             Severity.INFO,
-            f"{case.name(group.row)} is not trained and computes anew in every step, {percent(share)} of "
+            f"{case.name(group.row)} is not trained and computes the same in every step, {percent(share)} of "
             f"{case.cost_name}",
-            case.gain_of(group.rows, group.value, (0, 0.5, 1), "judged: all of it, were its inputs known before"),
+            case.gain_of(group.rows, group.value, (0, 0.5, 1), "judged: all of it, if its inputs are known before"),
             tuple(group.rows[:20].tolist()),
             case.lines([max(int(tree.parent[group.row]), 0)]),
             ("autograd records nothing in it, and no operator in it draws random numbers",),
-            "Compute its results once before training and keep them, where its weights stay as they are and inputs "
-            "come again (another epoch, the same texts).",
+            "Compute its results once before training and keep them, if its weights do not change and inputs "
+            "repeat (another epoch, the same texts).",
             learn_more,
             share / 2,
         )

@@ -75,7 +75,7 @@ def _backward(case: Case, rule: str, learn_more: str, least: float) -> Finding |
     return Finding(
         rule,
         Severity.WARNING,
-        f"Backward passes go {times(most)} times through the same forward pass, {percent(share)} of {case.cost_name}",
+        f"The same forward pass has {times(most)} backward passes, {percent(share)} of {case.cost_name}",
         case.gain_of(order, ns, (0.5, 1, 1.2), "bound: these backward passes but one"),
         tuple(order[:20].tolist()),
         unique_lines([*kept_graph, *case.lines([*asked[:10].tolist(), *order.tolist()], 2)]),
@@ -139,12 +139,12 @@ def _longer(case: Case, rule: str, learn_more: str, least: float) -> Finding | N
     return Finding(
         rule,
         Severity.WARNING,
-        f"Each turn computes what the turns before it have computed, {percent(share)} of {case.cost_name}",
-        case.gain_of(rows, ns, (0.3 * spared, 0.7 * spared, 1), "judged: reading the weights remains, the rest is new"),
+        f"Each iteration computes again what earlier iterations computed, {percent(share)} of {case.cost_name}",
+        case.gain_of(rows, ns, (0.3 * spared, 0.7 * spared, 1), "judged: weights are still read, the rest is saved"),
         tuple(rows[:20].tolist()),
         case.lines(np.maximum(tree.shape.parent[rows], 0).tolist()),
-        (f"the results of its layers grow by the same in each of {count:,} turns, from {size(low)} to {size(high)}",),
-        "Keep the keys and values of what was computed and give the model the new token alone (in transformers "
+        (f"the results of its layers grow equally in each of {count:,} iterations, from {size(low)} to {size(high)}",),
+        "Cache keys and values and give the model only the new token (in transformers "
         "use_cache=True and past_key_values).",
         learn_more,
         share,

@@ -31,7 +31,7 @@ def promoted(case: Case, rule: str, learn_more: str, share_from: float) -> list[
             tuple(order[:20].tolist()),
             case.lines(order.tolist(), 3),
             ("an operator on both gives float64, and so does all that uses its result",),
-            "Make the float64 tensor float32 where it is made: NumPy's numbers are float64 unless told otherwise "
+            "Make the float64 tensor float32 where it is made: NumPy's numbers are float64 by default "
             "(torch.from_numpy(x).float(), x.astype(np.float32)).",
             learn_more,
             share,

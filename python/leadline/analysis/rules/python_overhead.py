@@ -24,7 +24,7 @@ _CALLING_NS = 15_000.0
 """An operator on next to nothing takes this long with what it calls and its backward operator."""
 _ENOUGH_SAMPLES = 20
 """Of one function: with fewer, its share is wrong by more than half."""
-_BASIS = "the calls of all turns but one, with the Python around them, at most all that they take"
+_BASIS = "the calls of all iterations but one, with the Python around them"
 
 _GOES_THROUGH = frozenset(("sum", "max", "min", "any", "all", "sorted", "list", "tuple", "map", "reduce", "set"))
 """Functions of Python's that ask a tensor for its elements one by one."""
@@ -146,7 +146,7 @@ class PythonOverhead(Rule):
         return Finding(
             self.name,
             Severity.WARNING,
-            f"The step waits {percent(ns / case.loop.step_ns)} of its time, outside of operators and loading",
+            f"The step waits for {percent(ns / case.loop.step_ns)} of its time, outside of operators and data loading",
             case.gain(ns * case.loop.steps, (0.5, 0.9, 1), "measured: time in which the loop's thread did not run"),
             (case.loop.root,),
             tuple(lines),
@@ -155,7 +155,7 @@ class PythonOverhead(Rule):
                 f"and waited {duration(max(main.core_wait_ns, 0.0))} for a core",
                 *(("this line calls what waits",) if lines else ("where: `leadline run --wait` says",)),
             ),
-            "Take the wait out of the loop: do it before, in a thread or process beside the steps, or less often.",
+            "Move the wait out of the loop: do it before, in another thread or process, or less often.",
             self.learn_more,
             ns / case.loop.step_ns,
         )
@@ -206,7 +206,7 @@ def _of_function(case: Case, one: SampledFunction) -> str:
     below = next((called for called, share in one.called if share >= 0.4), "")
     if below:
         return (
-            f"Spare calls of {below} in {name}: keep what it returned while its input stays the same, call it once for "
+            f"Call {below} less often in {name}: cache its result while its input stays the same, call it once for "
             "all elements, or use a container for which it is cheap."
         )
     return (

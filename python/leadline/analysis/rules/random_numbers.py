@@ -32,7 +32,7 @@ class RandomNumbers(Rule):
         of_dropout = of_attention + int(case.time[dropout & ~attention].sum())
         rows = np.flatnonzero(drawn)
         order = rows[np.argsort(-case.time[rows], kind="stable")]
-        evidence = [f"{duration(case.per_step(ns))} a step, drawn by one thread whatever the number of cores"]
+        evidence = [f"{duration(case.per_step(ns))} a step, computed by one thread, on any number of cores"]
         if of_attention:
             evidence.append(
                 f"{percent(of_attention / ns)} of it inside scaled_dot_product_attention: with dropout_p > 0 it takes "
@@ -43,7 +43,7 @@ class RandomNumbers(Rule):
                 "Use dropout=0 where the task allows it, in attention first; its fused path on the CPU has no dropout."
             )
         else:
-            remedy = "Draw the numbers once for many steps, or fewer of them; sums of cheap ones will do for noise."
+            remedy = "Draw the numbers once for many steps, or draw fewer; sums of cheap ones are enough for noise."
         unfused = np.where(case.below(case.operators(_ATTENTION)), case.time, 0)[~drawn].sum() if of_attention else 0
         return [
             Finding(

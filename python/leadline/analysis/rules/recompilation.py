@@ -19,10 +19,10 @@ the compiler's. The Python between them may all be the compiler's, which first l
 pauses of the collector, which looks through its objects."""
 
 _REMEDIES = {
-    "function": "The function is made anew each time (a lambda, a def or a functools.partial inside of what repeats), "
-    "and jax.jit knows functions by what they are: make it once, outside of the loop, and call that.",
+    "function": "The function is a new object each time (a lambda, a def or a functools.partial inside the loop), "
+    "and jax.jit compiles each object: create it once, outside of the loop.",
     "static": "A static argument has another value each time: take it out of static_argnums and static_argnames where "
-    "it is only computed with, or keep to few values; jax.lax.fori_loop takes numbers of turns that are arrays.",
+    "it is only computed with, or keep to few values; jax.lax.fori_loop accepts an array as its number of iterations.",
     "weak": "A Python number is given in one call and an array in the other: give the same each time, such as "
     "jnp.float32(x); results of a program that go back into it need the type that they had at first.",
     "type": "The types of arguments change: convert them before the call (x.astype(jnp.float32)), so each has one.",
@@ -105,7 +105,7 @@ def _again(case: Case, row: int) -> int:
 def _function(case: Case, row: int) -> str:
     """What was compiled; JAX names it."""
     name = case.tree.node(row).detail.get("function")
-    return f"{name}, called here," if name else "The function called here"
+    return str(name) if name else "A function"
 
 
 def _advice(case: Case, row: int) -> str:

@@ -66,11 +66,11 @@ def recorded_in_vain(case: Case, rule: str, learn_more: str, values: Values) -> 
                 rule,
                 Severity.WARNING if max(share, held / peak * values["share"] / _MEMORY) >= values["share"]
                 else Severity.INFO,
-                f"{_what(case, group.row, spent)} is recorded for a backward pass that never comes, "
+                f"{_what(case, group.row, spent)} is recorded for a backward pass that never runs, "
                 + (f"{percent(share)} of {case.cost_name}" if inside else "outside of the loop of the steps"),
                 case.gain(group.value, RECORDING, basis)
                 if inside
-                else case.no_gain("no step has a part in it; its results are kept for nothing"),
+                else case.no_gain("it is outside of the steps; its results are kept without use"),
                 tuple(group.rows[:20].tolist()),
                 case.lines([*_callers(case, group.row), *group.rows.tolist()]),
                 (
@@ -79,7 +79,7 @@ def recorded_in_vain(case: Case, rule: str, learn_more: str, values: Values) -> 
                       if held * 100 >= peak else ()),
                 ),
                 "Put this computation below `with torch.no_grad():` (or torch.inference_mode()); detaching the result "
-                "comes too late. A result that nothing needs is better not computed.",
+                "comes too late. Do not compute a result that is not used.",
                 learn_more,
                 max(share, held / peak) / 2,
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.computed_again import computed_again
 from leadline.analysis.rules.constant_function import constant_function
 from leadline.analysis.rules.equal_inputs import equal_inputs
 from leadline.analysis.rules.partly_used import partly_used
@@ -48,9 +49,9 @@ _UNEVEN = 0.12
 
 class RedundantWork(Rule):
     name = "redundant_work"
-    asks = "Is something computed or copied again that was there already?"
+    asks = "Is a result computed or copied again that exists already?"
     options = (
-        Option("share", 5, "%", "more than that pays for a change"),
+        Option("share", 5, "%", "more than that justifies a change"),
         Option("info", 1, "%", "masks of healthy models take half a percent"),
         Option("growth", 4, "1", "the largest join against the smallest; padding to a batch's longest row stays below"),
         Option("all", 50, "%", "of the layers whose output is kept, where nothing in the program is trained"),
@@ -58,12 +59,15 @@ class RedundantWork(Rule):
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
-        found = self._growing(case, values) + self._rebuilt(case, values)
-        found += partly_used(case, self.name, self.learn_more, values["share"])
-        found += recorded_in_vain(case, self.name, self.learn_more, values)
+        found = self._rebuilt(case, values)
         found += same_inputs(case, self.name, self.learn_more, values["share"])
         found += equal_inputs(case, self.name, self.learn_more, values["share"])
         found += passes_again(case, self.name, self.learn_more, values["share"], values["info"])
+        named = [row for one in found for row in one.paths]
+        found += computed_again(case, self.name, self.learn_more, values, named)
+        found += self._growing(case, values)
+        found += partly_used(case, self.name, self.learn_more, values["share"])
+        found += recorded_in_vain(case, self.name, self.learn_more, values)
         return sorted(found, key=lambda one: -one.weight)
 
     def _growing(self, case: Case, values: Values) -> list[Finding]:

@@ -47,7 +47,7 @@ class SlowType(Rule):
                     self.name,
                     Severity.WARNING if name == "float16" or fallback else Severity.INFO,
                     f"{percent(share)} of the step is {what} in {name}, for which this processor has no fast path",
-                    case.gain(ns, (0.2 * high, 0.8 * high, high), "bound: what float32 spares, by class of operator"),
+                    case.gain(ns, (0.2 * high, 0.8 * high, high), "bound: what float32 saves, by class of operator"),
                     tuple(order[:20].tolist()),
                     case.lines(order.tolist(), 2),
                     (

@@ -14,9 +14,7 @@ class ThreadOversubscription(Rule):
     name = "thread_oversubscription"
     asks = "Do more processes prepare batches than there are cores?"
     on_cpu = True
-    options = (
-        Option("ratio", 1, "1", "workers per core; beyond one they stand in line for each other and for training"),
-    )
+    options = (Option("ratio", 1, "1", "workers per core; beyond one they wait for each other and for training"),)
 
     def check(self, case: Case, values: Values) -> list[Finding]:
         cores, number = cpus(case), workers(case)

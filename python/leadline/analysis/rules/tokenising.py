@@ -39,7 +39,7 @@ class Tokenising(Rule):
                 (),
                 tuple(words_take(case, thread)),
                 "Let clients send token numbers, use a tokenizer in Rust (use_fast), give the work to threads or "
-                "processes of its own (vLLM: renderer_num_workers, api_server_count).",
+                "their own processes (vLLM: renderer_num_workers, api_server_count).",
                 self.learn_more,
                 share,
             )

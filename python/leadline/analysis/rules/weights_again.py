@@ -29,7 +29,7 @@ class WeightsAgain(Rule):
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
-        made = self._modules(case) | case.in_files(_OLD_HOOKS)
+        made = parametrised(case)
         made &= case.loop.inside
         if not made.any():
             raise CannotTell("no parametrised module was called")
@@ -69,12 +69,14 @@ class WeightsAgain(Rule):
             )
         ]
 
-    def _modules(self, case: Case) -> Mask:
-        frames = case.tree.frames
-        found = np.zeros(len(frames["kind"]), np.bool_)
-        for frame in np.flatnonzero(frames["kind"] == int(FrameKind.MODULE)).tolist():
-            found[frame] = bool(_PARAMETRISED.search(case.tree.text("name", frame)))
-        return case.below(found[case.tree.frame_of])
+
+def parametrised(case: Case) -> Mask:
+    """Nodes in which weights are computed from parameters."""
+    frames = case.tree.frames
+    found = np.zeros(len(frames["kind"]), np.bool_)
+    for frame in np.flatnonzero(frames["kind"] == int(FrameKind.MODULE)).tolist():
+        found[frame] = bool(_PARAMETRISED.search(case.tree.text("name", frame)))
+    return case.below(found[case.tree.frame_of]) | case.in_files(_OLD_HOOKS)
 
 
 def _calls(case: Case, row: int) -> float:

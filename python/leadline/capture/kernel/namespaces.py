@@ -18,7 +18,7 @@ _OFFSETS = Path("/proc/self/timens_offsets")
 _MARKS = 5
 _MOST_APART_NS = 1_000_000
 _OTHER_NUMBERS = (
-    "this process is in a container with numbers of processes of its own, and the tracer has the machine's; run "
+    "this process is in a container with its own process ids, and the tracer has the machine's ids; run "
     "leadline outside of it"
 )
 

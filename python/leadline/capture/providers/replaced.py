@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from itertools import chain
+from types import FunctionType, ModuleType
 from typing import Any
 
 _GENERATIONS = (0, 1, 2)
@@ -21,11 +22,13 @@ class Replacements:
         """Replace an attribute of a class or module; raises KeyError where the owner itself has none of that name."""
         self._attributes.append((owner, name, vars(owner)[name], replacement))
         setattr(owner, name, replacement)
+        _be_found(owner, name, replacement)
 
     def everywhere(self, name: str, original: Any, replacement: Any) -> None:
         """Replace a function wherever it has been imported to; who imports it later gets the replacement."""
         self._everywhere.append((name, original, replacement))
         _exchange([(name, original, replacement)])
+        _be_found(sys.modules.get(getattr(original, "__module__", None) or ""), name, replacement)
 
     def undo(self) -> None:
         """Put everything back, last first."""
@@ -36,6 +39,19 @@ class Replacements:
         if self._everywhere:
             _exchange([(name, replacement, original) for name, original, replacement in reversed(self._everywhere)])
         self._everywhere.clear()
+
+
+def _be_found(owner: object, name: str, replacement: object) -> None:
+    """pickle looks a function up by its module and name, and refuses one that another function is found for: `os._exit`
+    calls itself `posix._exit`, which is not replaced."""
+    if not isinstance(owner, ModuleType) or not isinstance(replacement, FunctionType):
+        return
+    found: Any = sys.modules.get(replacement.__module__)
+    for part in replacement.__qualname__.split("."):
+        found = getattr(found, part, None)
+    is_found, is_here = found is replacement, getattr(owner, name, None) is replacement
+    if is_here and not is_found:
+        replacement.__module__, replacement.__qualname__ = owner.__name__, name
 
 
 def living(base: type) -> list[Any]:

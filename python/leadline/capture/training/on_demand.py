@@ -207,7 +207,7 @@ class HttpListener:
                 try:
                     url = urlsplit(self.path)
                 except ValueError:
-                    return self._answer(400, "that is no address")
+                    return self._answer(400, "that is not an address")
                 if url.path != "/window":
                     return self._answer(404, "there is only /window")
                 asked = {name: values[-1] for name, values in parse_qs(url.query).items()}

@@ -46,7 +46,7 @@ class StoreListener:
             try:
                 self._exchange(store, ended)
             except Exception as error:  # the store goes with its process; training may go on without
-                say(f"torch's store does not answer, so nobody can ask for windows through it any more ({error!r}).")
+                say(f"torch's store does not answer, so it can no longer open windows ({error!r}).")
                 self.poll = self._demand.settle  # type: ignore[method-assign]
         self._demand.settle(ended)
 

@@ -66,8 +66,8 @@ if count.value:
     if "metrics" in sys.argv:  # another thread begins with them
         until = time.monotonic() + 5
         while time.monotonic() < until:
-            told = _native.nvidia_status().get("counters", {})
-            if told.get("message") or told.get("windows"):
+            found = _native.nvidia_status().get("counters", {})
+            if found.get("message") or found.get("windows"):
                 break
             time.sleep(0.05)
     answer["status"] = _native.nvidia_status()
@@ -135,7 +135,7 @@ def _cupti(answer: dict[str, Any]) -> list[Finding]:
         findings.append(Finding("other tools", LIMITED, text, "CUPTI 13.3 or later can be shared"))
     exact = int(status["clock_uncertainty_ns"])
     findings.append(Finding("clocks", OK, f"GPU times are tied to the CPU's within {exact / 1000:.1f} µs"))
-    graphs = "kernels of CUDA graphs are told apart"
+    graphs = "kernels of CUDA graphs are distinguished"
     if re.match(r"12(\.4)?$", str(status["cupti_version"])):
         findings.append(
             Finding("CUDA graphs", LIMITED, f"{graphs}, but CUPTI stays loaded after stop", "use CUDA 12.6")

@@ -43,7 +43,7 @@ class NumThreads(Remedy):
         if not self._before:
             return "the program does not import torch"
         if torch.get_num_threads() != self.number():
-            return f"torch uses {torch.get_num_threads()} threads, whatever it is told"
+            return f"torch uses {torch.get_num_threads()} threads and cannot be changed"
         if self._before == self.number():
             return f"the program uses {self._before} threads already"
         return ""

@@ -43,7 +43,7 @@ def efficiency(summary: TrainingSummary) -> str:
         estimate = found.estimate
         lines.append(
             f"- Second opinion: {_flops(estimate.flops)} by 6 N per token and attention ({number(estimate.tokens)} "
-            f"tokens a step), {_flops(estimate.flops - estimate.attention / 2)} where a causal mask spares half of "
+            f"tokens a step), {_flops(estimate.flops - estimate.attention / 2)} where a causal mask saves half of "
             f"attention; counted is {change((found.flops - found.recomputed) / estimate.flops - 1)} of the first."
         )
     if found.uncounted:

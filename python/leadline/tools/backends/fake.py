@@ -91,7 +91,7 @@ class _Sheet:
             if text not in self.objects:
                 self._object(text, {})
             return list(self.objects).index(text)
-        raise ValueError(f"{text!r} is no number")
+        raise ValueError(f"{text!r} is not a number")
 
     def _object(self, name: str, drawn: dict[str, Any]) -> None:
         category, shape = str(drawn.get("category", "input")), str(drawn.get("shape", name))

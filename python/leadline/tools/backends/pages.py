@@ -70,7 +70,7 @@ class PagesBackend(DeclaredBackend):
 
     def start(self) -> None:
         if not self._watch.start():
-            raise ToolError("The backend pages does not work here: the system lets nobody take SIGSEGV.")
+            raise ToolError("The backend pages does not work here: the system does not allow a handler for SIGSEGV.")
         super().start()
 
     def stop(self) -> None:

@@ -77,7 +77,7 @@ LOSSES = (
     "launches under way in a context that was destroyed",
     "objects that found no room in the result of a launch",
     "instructions that found no room in the result of a launch",
-    "rows that nobody fetched in time",
+    "rows that were not read in time",
     "objects that found no room in the table",
     "accesses outside of every known object",
     "copies by tensor maps (TMA), whose bytes are not followed",

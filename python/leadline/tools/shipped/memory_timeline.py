@@ -19,8 +19,8 @@ class MemoryTimeline(Tool):
     tool_name = "memory_timeline"
     events = {"memory": ["time", "address", "bytes", "device", "device_type", "place"]}
     points = option(int, "400", "points of each curve at most")
-    series = option(int, "8", "layers shown as curves of their own")
-    by = option(str, "layer", "what memory is told apart by: layer, phase, operator or line")
+    series = option(int, "8", "layers shown as their own curves")
+    by = option(str, "layer", "what memory is grouped by: layer, phase, operator or line")
 
     def start(self) -> None:
         self.live: dict[tuple[int, int, int], tuple[int, int]] = {}

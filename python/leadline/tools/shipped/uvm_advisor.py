@@ -121,7 +121,7 @@ class UvmAdvisor(Tool):
         there, back, gone = counts
         out.text(
             "plan",
-            f"{self.plan}: {there:,} prefetches, {back:,} tensors sent back, {gone:,} thrown away, over {last + 1:,} "
+            f"{self.plan}: {there:,} prefetches, {back:,} tensors sent back, {gone:,} discarded, over {last + 1:,} "
             f"launches. Run by it with leadline tool uvm apply {self.plan} program.py.",
         )
 

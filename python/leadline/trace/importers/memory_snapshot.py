@@ -9,10 +9,13 @@ the blocks of the end to be there.
 from __future__ import annotations
 
 import io
+from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leadline.profiles.builder import ProfileBuilder
 from leadline.profiles.profile import Profile
@@ -30,7 +33,10 @@ BEFORE = "(allocated before the snapshot's history begins)"
 
 _LIVE = ("active_allocated", "active_awaiting_free", "active_pending_free")
 _LARGEST = 8 << 30
+_HALF = 1 << 63
 _KEYS = (b"segments", b"device_traces", b"allocator_settings")
+
+Ints = NDArray[np.int64]
 
 
 def recognises(head: bytes, source: Source) -> bool:
@@ -40,10 +46,15 @@ def recognises(head: bytes, source: Source) -> bool:
 
 def read(source: Source) -> Profile:
     """Raises TraceError."""
-    data = whole_of(source, _LARGEST, "which is too much of a snapshot; record fewer entries (max_entries)")
+    too_much = "which is too much of a snapshot; record fewer entries (max_entries)"
     try:
-        content = load_plain(io.BytesIO(data))
-        del data
+        if source.compressed:
+            content = load_plain(io.BytesIO(whole_of(source, _LARGEST, too_much)))
+        elif source.size_bytes > _LARGEST:
+            raise TraceError(f"{source.name} has more than {_LARGEST >> 30} GiB, {too_much}")
+        else:
+            with source.open() as stream:  # the file is not held beside what it says
+                content = load_plain(stream)
         segments, traces = content["segments"], content.get("device_traces") or []
         return _Booking(source.name).profile(segments, traces)
     except NotPlainError as error:
@@ -54,14 +65,28 @@ def read(source: Source) -> Profile:
         ) from None
 
 
-class _Device:
-    """One device while its actions are booked, in bytes."""
+@dataclass(frozen=True)
+class _Blocks:
+    """Blocks of memory as columns; `address` as in `_Changes`."""
 
-    def __init__(self, row: int) -> None:
-        self.row = row
-        self.alive: dict[int, tuple[int, int]] = {}  # by address: node, bytes
-        self.live = self.most = 0
-        self.at_peak: list[tuple[int, int]] = []
+    address: Ints
+    size: Ints
+    node: Ints
+
+
+@dataclass(frozen=True)
+class _Changes:
+    """What changed live memory, in order. `address`: less 2^63, so that all 64 bits fit. `size`, `node`: of a block
+    that is freed those of its allocation, where that is known. `ends`: the next change at the address, beyond the last
+    one where there is none. `unseen`: the changes that free what was there before the first."""
+
+    address: Ints
+    size: Ints
+    node: Ints
+    time_us: Ints
+    taken: NDArray[np.bool_]
+    ends: Ints
+    unseen: Ints
 
 
 class _Booking:
@@ -72,14 +97,29 @@ class _Booking:
         self._top = self._builder.node_of_process(self._process)
         self._nodes: dict[int, int] = {}
         """By the identity of a list of frames: a snapshot shares them between actions."""
-        self._events: dict[str, list[int]] = {"start_ns": [], "bytes": [], "node": [], "device": []}
-        self._devices: dict[int, _Device] = {}
-        self._peaked_at: dict[int, int] = {}
+        self._kept: list[object] = []
+        """Those lists, so that no other takes the identity of one."""
+        self._events: dict[str, list[Ints]] = {"start_ns": [], "bytes": [], "node": [], "device": []}
 
-    def profile(self, segments: Sequence[Mapping[str, Any]], traces: Sequence[Sequence[Mapping[str, Any]]]) -> Profile:
-        at_end: dict[int, dict[int, tuple[int, int]]] = {}
+    def profile(self, segments: Sequence[Mapping[str, Any]], traces: list[list[Any]]) -> Profile:
+        at_end = self._at_end(segments)
+        booked = 0
+        for index in range(max(len(traces), max(at_end, default=-1) + 1)):
+            actions = traces[index] if index < len(traces) else []
+            if actions or at_end.get(index):
+                self._book(index, actions, at_end.get(index, []))
+                booked += 1
+        if not booked:
+            raise TraceError(
+                f"{self._name} is {NAME} and holds no allocation; call torch.cuda.memory._record_memory_history() first"
+            )
+        return self._made()
+
+    def _at_end(self, segments: Sequence[Mapping[str, Any]]) -> dict[int, list[tuple[int, int, int]]]:
+        """By device: address, bytes and node of every block in use."""
+        found: dict[int, list[tuple[int, int, int]]] = {}
         for segment in segments:
-            blocks = at_end.setdefault(int(segment.get("device", 0)), {})
+            blocks = found.setdefault(int(segment.get("device", 0)), [])
             address = int(segment.get("address", 0))
             for block in segment["blocks"]:
                 place = int(block.get("address", address))
@@ -88,78 +128,93 @@ class _Booking:
                     history: Mapping[str, Any] = next(iter(block.get("history") or ()), {})
                     frames = block.get("frames") or history.get("frames") or ()
                     size = int(block.get("requested_size", history.get("real_size", block["size"])))
-                    blocks[place] = (self._node(frames), size)
-        for index in range(max(len(traces), max(at_end, default=-1) + 1)):
-            actions = traces[index] if index < len(traces) else ()
-            if actions or at_end.get(index):
-                self._book(index, actions, at_end.get(index, {}))
-        if not self._devices:
-            raise TraceError(
-                f"{self._name} is {NAME} and holds no allocation; call torch.cuda.memory._record_memory_history() first"
-            )
-        return self._made()
+                    blocks.append((place - _HALF, size, self._node(frames)))
+        return found
 
-    def _book(self, index: int, actions: Sequence[Mapping[str, Any]], at_end: Mapping[int, tuple[int, int]]) -> None:
-        device = self._devices[index] = _Device(self._builder.device(self._process, index, f"CUDA device {index}"))
-        changes, before = self._changes(actions, at_end)
-        times = _times([int(action.get("time_us", -1)) for action, *_ in changes])
-        for address, (node, size) in before.items():
-            device.alive[address] = (node, size)
-            device.live += size
-            self._event(device, 0, size, node)
-            self._builder.add(node, MetricKind.ALLOC_BYTES, size, device.row)
-        device.most, device.at_peak = device.live, list(device.alive.values())
-        # where most was alive is found first, so what was is only listed once
-        live = peak = device.live
-        last = -1
-        for place, (_, _, size, taken) in enumerate(changes):
-            live += size if taken else -size
-            if live > peak:
-                peak, last = live, place
-        for place, (action, address, size, taken) in enumerate(changes):
-            if taken:
-                node = self._node(action.get("frames") or ())
-                device.alive[address] = (node, size)
-                self._builder.add(node, MetricKind.ALLOC_BYTES, size, device.row)
-            else:
-                node, size = device.alive.pop(address, (self._named(BEFORE), size))
-                self._builder.add(node, MetricKind.FREE_BYTES, size, device.row)
-            self._event(device, times[place], size if taken else -size, node)
-            if place == last:
-                device.at_peak = list(device.alive.values())
-        for node, size in device.at_peak:
-            self._builder.add(node, MetricKind.PEAK_LIVE_BYTES, size, device.row)
+    def _book(self, index: int, actions: list[Any], at_end: Sequence[tuple[int, int, int]]) -> None:
+        device = self._builder.device(self._process, index, f"CUDA device {index}")
+        changes = self._changes(actions)
+        before = self._before(changes, at_end)
+        count, unseen = changes.address.size, changes.unseen.size
+        signed = np.where(changes.taken, changes.size, -changes.size)
+        level = np.cumsum(signed)
+        last = int(np.argmax(level)) if count and int(level.max()) > 0 else -1
 
-    def _changes(
-        self, actions: Sequence[Mapping[str, Any]], at_end: Mapping[int, tuple[int, int]]
-    ) -> tuple[list[tuple[Mapping[str, Any], int, int, bool]], dict[int, tuple[int, int]]]:
-        """What changed live memory (action, address, bytes, whether it was taken), and what was alive before the first
-        of it: what is freed and was not allocated, and what is there at the end and was not allocated either."""
-        changes: list[tuple[Mapping[str, Any], int, int, bool]] = []
-        known: set[int] = set()
-        before: dict[int, tuple[int, int]] = {}
-        for action in actions:
-            what, address = action["action"], int(action.get("addr", 0))
+        held = changes.taken & (np.arange(count) <= last) & (changes.ends > last)
+        kept = np.concatenate((changes.unseen > last, np.ones(before.size.size - unseen, np.bool_)))
+        self._event(device, np.zeros(before.size.size, np.int64), before.size, before.node)
+        self._event(device, _times(changes.time_us), signed, changes.node)
+        for metric, blocks, chosen in (
+            (MetricKind.ALLOC_BYTES, before, slice(None)),
+            (MetricKind.ALLOC_BYTES, changes, changes.taken),
+            (MetricKind.FREE_BYTES, changes, ~changes.taken),
+            (MetricKind.PEAK_LIVE_BYTES, before, kept),
+            (MetricKind.PEAK_LIVE_BYTES, changes, held),
+        ):
+            self._add(metric, device, blocks.node[chosen], blocks.size[chosen])
+
+    def _changes(self, actions: list[Any]) -> _Changes:
+        """Empties `actions` meanwhile: as objects they are many times larger than as columns."""
+        columns = {name: array("q") for name in ("address", "size", "node", "time_us")}
+        address, size, node, time_us = columns.values()
+        for place, action in enumerate(actions):
+            actions[place] = None
+            what = action["action"]
             if what == "alloc":
-                known.add(address)
+                node.append(self._node(action.get("frames") or ()))
             elif what == "free_completed":
-                if address not in known:
-                    before.setdefault(address, (self._named(BEFORE), int(action["size"])))
-                known.add(address)
+                node.append(-1)
             else:
                 continue
-            changes.append((action, address, int(action["size"]), what == "alloc"))
-        for address, found in at_end.items():
-            if address not in known:
-                before[address] = found
-        return changes, before
+            address.append(int(action.get("addr", 0)) - _HALF)
+            size.append(int(action["size"]))
+            time_us.append(int(action.get("time_us", -1)))
+        return self._paired(*(np.array(one, np.int64) for one in columns.values()))
 
-    def _event(self, device: _Device, start_ns: int, size: int, node: int) -> None:
-        events = self._events
-        events["start_ns"].append(start_ns)
-        events["bytes"].append(size)
-        events["node"].append(node)
-        events["device"].append(device.row)
+    def _paired(self, address: Ints, size: Ints, node: Ints, time_us: Ints) -> _Changes:
+        """Each free with the allocation before it at its address."""
+        count, taken = address.size, node >= 0
+        order = np.argsort(address, kind="stable")
+        same = address[order[1:]] == address[order[:-1]]
+        earlier = np.full(count, -1, np.int64)
+        earlier[order[1:]] = np.where(same, order[:-1], -1)
+        ends = np.full(count, count, np.int64)
+        ends[order[:-1]] = np.where(same, order[1:], count)
+        frees = np.flatnonzero(~taken)
+        of = earlier[frees]
+        known = (of >= 0) & taken[of]
+        size[frees[known]], node[frees[known]] = size[of[known]], node[of[known]]
+        if not known.all():
+            node[frees[~known]] = self._named(BEFORE)
+        return _Changes(address, size, node, time_us, taken, ends, frees[of < 0])
+
+    def _before(self, changes: _Changes, at_end: Sequence[tuple[int, int, int]]) -> _Blocks:
+        """What was alive before the first change: what is freed and was not allocated, in the order of `unseen`, then
+        what is there at the end and was not allocated either."""
+        listed = np.array(at_end, np.int64).reshape(-1, 3)
+        listed = listed[~np.isin(listed[:, 0], changes.address)]
+        columns = (changes.address, changes.size, changes.node)
+        return _Blocks(*(np.concatenate((column[changes.unseen], listed[:, at])) for at, column in enumerate(columns)))
+
+    def _event(self, device: int, start_ns: Ints, size: Ints, node: Ints) -> None:
+        columns = {"start_ns": start_ns, "bytes": size, "node": node, "device": np.full(size.size, device)}
+        for name, values in columns.items():
+            self._events[name].append(values)
+
+    def _add(self, metric: MetricKind, device: int, node: Ints, size: Ints) -> None:
+        """One measurement for each block, summed by node."""
+        order = np.argsort(node, kind="stable")
+        rows, first = np.unique(node[order], return_index=True)
+        if not rows.size:
+            return
+        values = size[order]
+        counts = np.diff(np.append(first, values.size))
+        squares = np.add.reduceat(values.astype(np.float64) ** 2, first)
+        folded = [one.reduceat(values, first) for one in (np.add, np.minimum, np.maximum)]
+        for row, count, total, least, most, square in zip(
+            *(one.tolist() for one in (rows, counts, *folded, squares)), strict=True
+        ):
+            self._builder.add_total(row, metric, (count, total, least, most, square), device)
 
     def _node(self, frames: Sequence[Mapping[str, Any]]) -> int:
         """The call path of a stack with the innermost first. Frames of Python, where there are any."""
@@ -178,6 +233,7 @@ class _Booking:
         if not named:
             return self._named(UNKNOWN)
         self._nodes[id(frames)] = node
+        self._kept.append(frames)
         return node
 
     def _named(self, name: str) -> int:
@@ -185,7 +241,7 @@ class _Booking:
 
     def _made(self) -> Profile:
         tables = self._builder.tables()
-        listed = {name: np.array(values, np.int64) for name, values in self._events.items()}
+        listed = {name: np.concatenate(values) for name, values in self._events.items()}
         order = np.argsort(listed["start_ns"], kind="stable")
         end_ns = int(listed["start_ns"].max(initial=0))
         columns: dict[str, Any] = {}
@@ -200,12 +256,12 @@ class _Booking:
         return Profile(Tables({**tables.columns, "events": columns}), meta)
 
 
-def _times(microseconds: Sequence[int]) -> list[int]:
+def _times(microseconds: Ints) -> Ints:
     """Nanoseconds from the first; one after the other where a release of torch tells no times."""
-    if not microseconds or min(microseconds) < 0:
-        return [1000 * place for place in range(len(microseconds))]
-    first = min(microseconds)
-    return [1000 * (time - first) for time in microseconds]
+    if not microseconds.size or int(microseconds.min()) < 0:
+        return 1000 * np.arange(microseconds.size)
+    since_first: Ints = 1000 * (microseconds - microseconds.min())
+    return since_first
 
 
 def _phase(frames: Sequence[tuple[str, str, int]]) -> str:

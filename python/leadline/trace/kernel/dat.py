@@ -291,7 +291,7 @@ def _unpacker(name: str, method: str) -> Unpacker | None:
                 return unpacker(importlib.import_module(module))
     install = "`pip install zstandard`, or " if method == "zstd" else ""
     raise TraceError(
-        f"{name} is packed with {method}, which this Python cannot read; {install}write it anew with "
+        f"{name} is packed with {method}, which this Python cannot read; {install}write it again with "
         "trace-cmd convert --compression none"
     )
 

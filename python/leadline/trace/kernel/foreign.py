@@ -119,7 +119,7 @@ def joined(profile: Profile, recording: KernelRecording) -> Profile:
     process, shift = _relation(profile, recording)
     starts = profile.events["start_ns"]
     if not len(starts):
-        raise TraceError("the profile holds no trace window that events of the kernel could be laid beside")
+        raise TraceError("the profile has no trace window to join events of the kernel with")
     ends = starts + np.maximum(profile.events["duration_ns"], 0)
     from_ns, until_ns = int(starts[0]), int(ends.max())
     times = recording.events["time_ns"] + shift

@@ -122,5 +122,5 @@ def _warn(draft: Draft, window: Window) -> None:
     if draft.unexplained_ns > _NEGLIGIBLE * total:
         draft.warnings.append(
             f"{duration(draft.unexplained_ns)} of device idle time ({percent(draft.unexplained_ns / total)} of the "
-            "window) has no known reason; it stays as it is in every prediction"
+            "window) has no known reason; it stays unchanged in every prediction"
         )

@@ -153,7 +153,7 @@ def _clock_shift(draft: Draft, start: IntArray, launch_ns: IntArray, launched: n
     if usual > TOLERANCE_NS or worst > 10 * TOLERANCE_NS:
         draft.warnings.append(
             f"{early} kernels start before their launch: the device's clock is taken to be {usual / 1e3:.1f} µs "
-            f"behind, and what is shorter than {worst / 1e3:.1f} µs between the two is uncertain"
+            f"late, so intervals below {worst / 1e3:.1f} µs between the two are uncertain"
         )
     return usual
 

@@ -92,8 +92,8 @@ def job_graph(ranks: Sequence[Rank], each: Map = map) -> Graph:
     twice = sorted({rank for rank in claimed if claimed.count(rank) > 1})
     if twice:
         raise TraceError(
-            f"{claimed.count(twice[0])} of the {len(ranks)} traces are of rank {twice[0]}: they are windows or runs of "
-            "their own; give one trace of each rank"
+            f"{claimed.count(twice[0])} of the {len(ranks)} traces are of rank {twice[0]}: they are different windows "
+            "or runs; give one trace of each rank"
         )
     order, numbers, note = numbered([item.rank for item in found])
     ordered = [

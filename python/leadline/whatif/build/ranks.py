@@ -111,7 +111,7 @@ def rendezvous(graph: Graph) -> Graph:
         spent = int(graph.column("measured_ns")[single].sum())
         warnings.append(
             f"{len(single)} collective kernels ({spent / 1e6:.2f} ms) include waiting for ranks that are not loaded, "
-            "which cannot be told from transfer; load all ranks of the job together to separate them"
+            "which cannot be separated from transfer; load all ranks of the job together to separate them"
         )
     graph.info = replace(graph.info, warnings=tuple(warnings), facts={**graph.info.facts, "collectives": len(groups)})
     return graph

@@ -78,7 +78,7 @@ class CpuThreads(Scenario):
         times.scale(tasks, new / np.maximum(own, 1.0))
         large = measured or float(_speed(after, share) / _speed(before, share))
         assumptions = (
-            f"{before:g} threads before; large operators become {large:.3g} times faster, on cores of their own",
+            f"{before:g} threads before; large operators become {large:.3g} times faster, on their own cores",
             f"an operator that is split costs {start / 1000:.3g} µs more; small operators, Python and loading stay",
         )
         return Applied(graph, assumptions, count(operators=int((gain != 1.0).sum())))

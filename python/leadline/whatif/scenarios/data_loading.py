@@ -105,7 +105,7 @@ class DataLoading(Scenario):
                 if workers == 1
                 else f"{workers:g} workers reach {percent(scaling)} of {workers:g} times one worker's rate, "
             )
-            + ("on cores of their own" if cores is None else f"sharing {cores:g} cores with the training"),
+            + ("on their own cores" if cores is None else f"sharing {cores:g} cores with the training"),
             f"taking over a batch that is ready costs {duration(fetch)}",
         )
         return Applied(graph, assumptions, count(loads=outermost(graph, loads)), warnings)

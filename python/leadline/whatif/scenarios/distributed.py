@@ -92,7 +92,7 @@ class Distributed(Scenario):
             f"a collective takes {overhead:g} of its formula's time; kernels that run beside one are slowed by "
             f"{technique('overlap_slowdown', larger_is_faster=False).at(draw):g}",
             "every worker takes as long as this one on a batch of the same size; the slowest is "
-            f"{late_ns / 1e6:.3g} ms behind the mean one in every step",
+            f"{late_ns / 1e6:.3g} ms later than the mean one in every step",
         )
         applied = count(all_reduces=len(inserted), slowed_kernels=slowed)
         return Applied(graph, assumptions, applied, samples=float(workers))

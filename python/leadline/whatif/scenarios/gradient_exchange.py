@@ -27,7 +27,7 @@ NETWORK = (
     Parameter(
         "topology",
         Unit.TEXT,
-        "the network; auto: by the number of workers and the devices' links, where those are not told by the GPU",
+        "the network; auto: by the number of workers and the devices' links, if the GPU does not state those",
         "auto",
         ("auto", *topologies()),
     ),

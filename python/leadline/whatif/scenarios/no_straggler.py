@@ -75,7 +75,7 @@ class NoStraggler(Scenario):
             (
                 "the k-th task of a name in a step and phase is the same work on every rank",
                 "compute takes the mean over ranks, communication the median",
-                "in the high end of the range CPU work stays as it is",
+                "at the high end of the range CPU work stays unchanged",
             ),
             count(tasks=int(chosen.sum()), ranks=ranks),
             warnings,

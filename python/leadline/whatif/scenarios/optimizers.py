@@ -72,7 +72,7 @@ def algorithm_of(graph: Graph, update: Selection) -> Algorithm | str:
             if part not in name.lower():
                 continue
             if algorithm is None:
-                return f"{name} is no element-wise update, so a fused one cannot be told from this trace"
+                return f"{name} is not an element-wise update, so this trace cannot predict a fused one"
             if algorithm is SGD and "mul" not in operators and operators:
                 return PLAIN_SGD
             return algorithm

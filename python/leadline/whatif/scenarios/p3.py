@@ -104,8 +104,8 @@ class P3(Scenario):
             (
                 f"{size_text(total)} of gradients per step in slices of {size_text(limit)}, {first}, {assumed}",
                 "servers are spread over the workers, so each pushes and pulls (n-1)/n of its gradients at full duplex",
-                f"servers take {server_ns:g} ns to sum up a byte; the traced update stays as it is",
-                f"the slowest worker is {late_ns / 1e6:.3g} ms behind the mean one in every step",
+                f"servers take {server_ns:g} ns to sum up a byte; the traced update stays unchanged",
+                f"the slowest worker is {late_ns / 1e6:.3g} ms later than the mean one in every step",
                 "the window is repeated, so that each forward pass waits for parameters; the first pass does not count",
             ),
             count(push_and_pull_tasks=inserted),

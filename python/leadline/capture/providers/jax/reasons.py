@@ -177,7 +177,7 @@ def _difference(before: _Call, now: _Call, function: Any) -> tuple[str, str]:
         for was, is_ in pairs:
             if differs(was, is_):
                 return kind, text(was, is_)
-    return "settings", "the same arguments, under other settings or behind jax.clear_caches()"
+    return "settings", "the same arguments, under other settings or after jax.clear_caches()"
 
 
 def _sort(leaf: _Leaf) -> str:

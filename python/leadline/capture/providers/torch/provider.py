@@ -27,6 +27,7 @@ from leadline.capture.providers.torch.recompute import RecomputationEnds
 from leadline.capture.providers.torch.roles import DistributedRoles
 from leadline.capture.providers.torch.saving import Saves
 from leadline.capture.providers.torch.step_borders import StepBorders
+from leadline.capture.providers.torch.tensor_layout import tensor_layout
 from leadline.capture.providers.torch.waits import KnownWaits
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class TorchProvider:
             oldest = ".".join(map(str, OLDEST))
             self._refuse(torch, f"torch {version} is not measured: it is older than {oldest}; use a newer torch.")
             return
-        result = self._native.attach_torch(attach_info(torch))
+        result = self._native.attach_torch(attach_info(torch, shapes=self._options.shapes))
         if not result.get("ok"):
             self._refuse(torch, str(result.get("message") or "the self-test failed; its operators are not measured."))
             return
@@ -205,13 +206,19 @@ def version_pair(version: str) -> tuple[int, int]:
     return (numbers[0], numbers[1]) if len(numbers) == 2 else (0, 0)
 
 
-def attach_info(torch: ModuleType) -> dict[str, Any]:
+def attach_info(torch: ModuleType, *, shapes: bool = False) -> dict[str, Any]:
     """What the native side needs to know: code objects with a meaning, by role, and an operator to test itself with.
 
     Keys: `version`; `module_call`, `hidden`, `opener`, `recompute`: lists of code objects (CodeRole in
-    native/stack/path_frames.h); `self_test`: runs one operator, returns its `operator` name and `sequence` number.
+    native/stack/path_frames.h); `self_test`: runs one operator, returns its `operator` name and `sequence` number, and
+    with `shapes` what `tensor_layout` found.
     """
-    return {"version": str(torch.__version__), **code_roles(torch), "self_test": lambda: run_known_operator(torch)}
+    layout = tensor_layout(torch) if shapes else {}
+    return {
+        "version": str(torch.__version__),
+        **code_roles(torch),
+        "self_test": lambda: {**run_known_operator(torch), **layout},
+    }
 
 
 def code_roles(torch: ModuleType) -> dict[str, list[CodeType]]:

@@ -1,0 +1,54 @@
+// Which operators compute what was computed before: value numbering while the program runs.
+//
+// A tensor's number follows from what made it: the operator, the numbers of its inputs and its other arguments. An
+// operator that is called with arguments and numbers of an earlier call computes the same again. Values are not
+// compared; of memory of the CPU some words are read too, since others (NumPy) may share it and write to it unseen.
+//
+// A lower bound. A number of its own has what random numbers, uninitialised memory or lists of tensors went into, what
+// was written in a way that is not seen (the version counts that), and what torch's allocators did not make. Tables
+// have a fixed size; what falls out of them is not recognised. No lock.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "providers/torch/record_function.h"
+
+namespace leadline::torch {
+
+// Bytes from the beginning of c10::TensorImpl, its version counter and c10::StorageImpl, found by the self-test.
+struct TensorLayout {
+  uint32_t storage = 0;  // 0: not known
+  uint32_t geometry = 0;
+  uint32_t counter = 0;
+  uint32_t version = 0;  // in the counter
+  uint32_t data = 0;     // in the storage
+  uint32_t bytes = 0;    // in the storage
+};
+
+class ValueNumbers {
+ public:
+  // What was made before has no number. Without a layout there are none.
+  static void begin(const TensorLayout& layout) noexcept;
+  static void stop() noexcept { on_.store(false); }
+  // Before that: an operator with a list among its arguments.
+  static void learn(const RecordFunction& function, const char* text, uint32_t inputs_at) noexcept;
+  static bool on() noexcept { return on_.load(std::memory_order_relaxed); }
+
+  static void allocated(const void* address, size_t bytes, bool on_cpu) noexcept;
+  static void freed(const void* address) noexcept;
+
+  // An operator begins on this thread. `text`: shapes and types of its inputs. Whether it was called so before; false
+  // for those inside another one.
+  static bool begins(const Symbols& symbols, const RecordFunction& function, const char* name, const char* text,
+                     uint32_t inputs_at) noexcept;
+  // One of which nothing is known: what it makes has numbers of its own.
+  static void begins_unknown(const RecordFunction& function) noexcept;
+  static void ends(const RecordFunction& function) noexcept;
+
+ private:
+  static inline std::atomic<bool> on_{false};
+};
+
+}  // namespace leadline::torch

@@ -1,0 +1,104 @@
+"""Part of `redundant_work`: operators that were called with what they were called with before, by the numbers that the
+profiled process gives to values (native/providers/torch/value_numbers.h). Needs shapes: `leadline why`, `--shapes`.
+
+The place is the outermost line or module nearly all of whose operators computed what was known already: a mask made in
+each layer, an encoder called for each token, a table of positions made in each step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.analysis.columns import Mask, Rows, above, subtree_sums
+from leadline.analysis.rules.base import Case, Finding, Severity, Values
+from leadline.analysis.rules.weights_again import parametrised
+from leadline.schema import FrameKind
+from leadline.units import duration, percent, times
+
+_NEARLY_ALL = 0.9
+_MEASURES = 0.8
+"""Of the step: a loop that does nothing else repeats it on purpose, to measure it."""
+_PHASES = ("backward", "optimizer", "recompute", "data loading")
+_MOST, _LOOKED_AT = 2, 10
+
+
+def computed_again(case: Case, rule: str, learn_more: str, values: Values, named: list[int]) -> list[Finding]:
+    """At most two findings, the largest first. `named`: nodes that other findings say the same of."""
+    tree, loop = case.tree, case.loop
+    number = tree.exclusive("again").sum
+    if not number.any():
+        return []
+    left_out = parametrised(case)  # weights_again says of what
+    for name in _PHASES:
+        left_out |= case.in_phase(name)
+    operators = case.called & ~left_out
+    calls = np.maximum(tree.exclusive("call_time").count, 1)
+    part = np.where(operators, np.minimum(number / calls, 1.0), 0.0)
+    spent = np.where(operators, case.inclusive_time, 0)
+    again = (spent * part).astype(np.int64)
+    whole, known = subtree_sums(tree.shape, spent), subtree_sums(tree.shape, again)
+    if case.share(int(again.sum())) > _MEASURES:
+        return []
+    wrong = _places(case) & loop.inside & (known > 0) & (known >= _NEARLY_ALL * whole)
+    made = []
+    for group in case.grouped(case.first_of(wrong), known, _functions(case))[:_LOOKED_AT]:
+        below = case.mask(group.rows)
+        if below[named].any():
+            continue
+        here = below & operators
+        python = case.python_ns(here)
+        share = case.share(group.value + python)
+        if share < values["info"]:
+            break
+        often = case.per_step(float(number[np.flatnonzero(here)].max(initial=0)))
+        made.append(
+            Finding(
+                rule,
+                Severity.WARNING if share >= values["share"] else Severity.INFO,
+                f"{_what(case, group.row)} computes again what it computed before, {percent(share)} of the step",
+                case.and_warm(
+                    case.gain_of(group.rows, int(group.value + python), (0.5, 0.9, 1), "the calls with equal inputs")
+                ),
+                tuple(group.rows[:20].tolist()),
+                case.lines(_lines(case, group.row), 3),
+                (
+                    f"the same operators on the same values, {times(often)} a step",
+                    f"{duration(case.per_step(group.value))} a step in operators",
+                ),
+                "Compute it once: in the constructor (register_buffer), before the loop, or at the top of the step, "
+                "keep the result and hand it on.",
+                learn_more,
+                share,
+            )
+        )
+    return made[:_MOST]
+
+
+def _places(case: Case) -> Mask:
+    """Lines of the program's own, and modules."""
+    tree = case.tree
+    users = case.analysis.scopes.user
+    found: Mask = (tree.kinds == int(FrameKind.MODULE)) | (users == np.arange(len(tree)))
+    return found
+
+
+def _functions(case: Case) -> Rows:
+    """The function that a line belongs to, and the module itself: lines of one function are one place."""
+    tree, frames = case.tree, case.tree.frames
+    name = frames["file"].astype(np.int64) * (len(tree.tables.strings) + 1) + frames["name"]
+    return name[tree.frame_of]
+
+
+def _lines(case: Case, row: int) -> list[int]:
+    """The line itself (of a module: that calls it), and what calls the function around it."""
+    tree = case.tree
+    users: Rows = case.analysis.scopes.user
+    parent = max(int(tree.parent[row]), 0)
+    outer = int(above(tree.shape, np.where(users == np.arange(len(tree)), np.arange(len(tree)), -1))[row])
+    return [row if tree.kinds[row] == int(FrameKind.PYTHON) else parent, *([outer] if outer > 0 else [])]
+
+
+def _what(case: Case, row: int) -> str:
+    if case.tree.kinds[row] == int(FrameKind.MODULE):
+        return case.name(row)
+    return case.function(row) or "This line"

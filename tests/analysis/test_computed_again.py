@@ -1,0 +1,41 @@
+"""What is computed again, by the numbers of values: the place is the outermost that does nothing else."""
+
+from __future__ import annotations
+
+from tests.analysis.test_findings import training
+
+from leadline.analysis.analyze import analyze
+
+MS = 1_000_000
+
+
+def again(calls: int, ms: float, number: int, name: str = "aten::mm") -> str:
+    ns = int(ms * MS) // calls * calls
+    text = f"operator {name} | time={ns}/{calls} call_time={ns}/{calls}"
+    return text + (f" again={number}/{number}" if number else "")
+
+
+def found(*lines: str):
+    return [one for one in analyze(training(*lines), ["redundant_work"]) if "computed before" in one.title]
+
+
+AT = "python main @ /home/ada/train.py:43"
+
+
+def test_a_function_that_computes_again_is_named_where_it_is_called():
+    (one,) = found(AT, "  python mask @ /home/ada/net.py:7", "    " + again(40, 20, 39))
+    assert (one.lines[0].short, one.lines[0].line) == ("train.py", 43)
+    assert one.severity.value == "warning"
+    assert "register_buffer" in one.remedy
+
+
+def test_a_line_that_computes_something_new_as_well_is_not_named_for_all_of_it():
+    (one,) = found(AT,
+        "  python a @ /home/ada/net.py:7", "    " + again(40, 20, 39),
+                   "  python b @ /home/ada/net.py:9", "    " + again(40, 20, 0))  # fmt: skip
+    assert (one.lines[0].short, one.lines[0].line) == ("net.py", 7)
+
+
+def test_a_loop_that_does_nothing_else_measures_it_and_little_is_not_told():
+    assert found(AT, "  " + again(40, 0.5, 39)) == []
+    assert found(AT, "  " + again(40, 4000, 39)) == []
