@@ -157,11 +157,13 @@ class _Booking:
         """Empties `actions` meanwhile: as objects they are many times larger than as columns."""
         columns = {name: array("q") for name in ("address", "size", "node", "time_us")}
         address, size, node, time_us = columns.values()
+        nodes = self._nodes
         for place, action in enumerate(actions):
             actions[place] = None
             what = action["action"]
             if what == "alloc":
-                node.append(self._node(action.get("frames") or ()))
+                frames = action.get("frames") or ()
+                node.append(nodes.get(id(frames)) or self._node(frames))
             elif what == "free_completed":
                 node.append(-1)
             else:
@@ -192,7 +194,9 @@ class _Booking:
         """What was alive before the first change: what is freed and was not allocated, in the order of `unseen`, then
         what is there at the end and was not allocated either."""
         listed = np.array(at_end, np.int64).reshape(-1, 3)
-        listed = listed[~np.isin(listed[:, 0], changes.address)]
+        known = np.sort(changes.address)
+        last = np.searchsorted(known, listed[:, 0], side="right") - 1
+        listed = listed[(last < 0) | (known[last] != listed[:, 0])] if known.size else listed
         columns = (changes.address, changes.size, changes.node)
         return _Blocks(*(np.concatenate((column[changes.unseen], listed[:, at])) for at, column in enumerate(columns)))
 
