@@ -21,12 +21,13 @@ from pathlib import Path
 
 import numpy as np
 
+from leadline._view_server import ViewServer
 from leadline.convert import EXPORTERS, export
 from leadline.profiles import Profile
 from leadline.profiles.builder import synthetic_meta
 from leadline.profiles.tables import StringBuilder, Tables, empty_columns
 from leadline.report.embedded import packed
-from leadline.report.server import View, ViewServer
+from leadline.report.view import View
 from leadline.schema import TABLES, EventKind, FrameKind, MetricKind
 
 JS = Path(__file__).resolve().parents[1] / "tests" / "js"

@@ -201,6 +201,7 @@ PYTHON_ALWAYS = {
     "_package",
     "_output",
     "_local_server",
+    "_view_server",
     "_own_thread",
     "_dataclass",
     "_histogram",

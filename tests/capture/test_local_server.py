@@ -14,8 +14,9 @@ from collections.abc import Iterator
 import pytest
 
 from leadline._local_server import MOST_CONNECTIONS, TEXT, LocalHandler, LocalServer, is_token
+from leadline._view_server import ViewServer
 from leadline.profiles.build import build
-from leadline.report.server import View, ViewServer
+from leadline.report.view import View
 
 
 class Echo(LocalHandler):

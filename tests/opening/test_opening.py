@@ -14,7 +14,7 @@ from leadline.cli import main as cli
 from leadline.profiles import Profile, ProfileFileError
 from leadline.profiles.build import build
 from leadline.profiles.writer import write_profile
-from leadline.report.server import View
+from leadline.report.view import View
 
 STEPS = 6
 COMMANDS = (

@@ -8,12 +8,13 @@ import threading
 import pytest
 from tests.whatif.test_command import kineto
 
+from leadline._view_server import ViewServer
 from leadline.cli.files import open_profile
 from leadline.cli.main import main
 from leadline.cli.trial_page import trial_changes
 from leadline.report.changes import Bar, Changes, Group, Row, changes_object
 from leadline.report.html import render_changes
-from leadline.report.server import View, ViewServer
+from leadline.report.view import View
 from leadline.trials.model import Change, Equality, Trial
 from leadline.trials.model import Row as Tried
 

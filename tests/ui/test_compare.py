@@ -9,11 +9,12 @@ import threading
 import numpy as np
 import pytest
 
+from leadline._view_server import ViewServer
 from leadline.cli import main as cli
 from leadline.profiles import open_profile
 from leadline.profiles.build import build
 from leadline.profiles.writer import write_profile
-from leadline.report.server import View, ViewServer
+from leadline.report.view import View
 
 
 def program(steps: int):

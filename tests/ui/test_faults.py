@@ -10,13 +10,14 @@ import threading
 
 import pytest
 
+from leadline._view_server import ViewServer
 from leadline.cli import main as cli
 from leadline.profiles import open_profile
 from leadline.profiles.build import build
 from leadline.report import ReportOptions, build_report
 from leadline.report.embedded import packed
 from leadline.report.html import render_html
-from leadline.report.server import View, ViewServer
+from leadline.report.view import View
 
 PROFILE = (
     "python main @ /u/t.py:2\n  operator aten::mm | time=50 call_time=50\n  operator aten::relu | time=7 call_time=7"

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from tests.profiles.archives import members_of, packed
 
+from leadline._view_server import ViewServer
 from leadline.profiles import Profile, write_profile
 from leadline.profiles.build import build
 from leadline.profiles.builder import synthetic_meta
 from leadline.report.live_view import LiveView
-from leadline.report.server import ViewServer
 
 pytestmark = pytest.mark.untrue(reason="the segments are drawn, with times of threads that nobody ran")
 

@@ -12,10 +12,11 @@ import pytest
 from tests.distributed.test_alone import write as write_late
 
 import leadline
+from leadline._view_server import ViewServer
 from leadline.profiles.build import build
 from leadline.profiles.builder import ProfileBuilder
 from leadline.profiles.writer import write_profile
-from leadline.report.server import View, ViewServer
+from leadline.report.view import View
 
 
 @pytest.fixture(scope="module")

@@ -12,11 +12,12 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
+from leadline._view_server import Opening, ViewServer
 from leadline.cli.files import open_profile as cli_open
 from leadline.profiles import open_profile
 from leadline.profiles.build import build
 from leadline.profiles.writer import write_profile
-from leadline.report.server import View, ViewServer
+from leadline.report.view import View
 
 
 @pytest.fixture
@@ -151,3 +152,37 @@ def test_of_two_profiles_the_source_is_that_of_the_one_whose_lines_are_shown(tmp
         for name in ("before", "after")
     }
     assert text == {"before": {"text": "before()"}, "after": {"text": None}}
+
+
+def test_the_page_is_there_before_the_profile_and_the_rest_waits_for_it(tmp_path):
+    path = tmp_path / "run.leadline"
+    write_profile(path, build("operator aten::mm | time=5 call_time=5"))
+    opening = Opening(lambda: "early")
+    server = ViewServer(opening)
+    thread = threading.Thread(target=server.serve, daemon=True)
+    thread.start()
+    try:
+        assert get(server, base(server)) == (200, b"early")
+        got: list[tuple[int, bytes]] = []
+        asking = threading.Thread(target=lambda: got.append(get(server, base(server) + "profile/0")))
+        asking.start()
+        assert not got
+        opening.opened(View([(str(path), open_profile(path))]))
+        asking.join(20)
+        assert got == [(200, path.read_bytes())]
+        assert get(server, base(server))[1] != b"early"
+    finally:
+        server.close()
+        thread.join(10)
+
+
+@pytest.mark.parametrize(("text", "printed"), [(None, False), ("no profile", True)])
+def test_a_file_that_cannot_be_read_ends_the_server_with_a_sentence(tmp_path, text, printed):
+    bad = tmp_path / "bad.leadline"
+    if text is not None:
+        bad.write_text(text)
+    command = [sys.executable, "-m", "leadline", "view", str(bad), "--no-browser"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stdout.startswith("http") == printed
+    assert done.stderr.startswith("leadline: ") and "Traceback" not in done.stderr

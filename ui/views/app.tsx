@@ -49,6 +49,9 @@ const TIMELINE_KEYS = ["/", "f", "m", "n", "0", "w", "s", "+", "-"];
 /** How long the overview waits for Python before it shows what the page makes itself: what comes soon need not replace it. */
 const GRACE_MS = 600;
 
+/** After which a page that has nothing to show yet says that it reads. */
+const SLOW_MS = 300;
+
 /** How often a page that is held looks whether it still is. */
 const HELD_MS = 300;
 
@@ -66,7 +69,8 @@ export async function start(root: HTMLElement, makeHost: () => Host): Promise<vo
     const host = makeHost();
     const bytes = host.bytes(0);
     const said = asked(host);
-    const profile = await openProfile(await bytes);
+    const slow = setTimeout(() => render(<Reading />, root), SLOW_MS);
+    const profile = await openProfile(await bytes.finally(() => clearTimeout(slow)));
     const waits = ["", "overview"].includes(placeOf(location.hash).page) ? GRACE_MS : 0;
     const early = await Promise.race([said, new Promise<null>((done) => setTimeout(() => done(null), waits))]);
     if (host.changed) await follow(root, host, { host, profile, early, said });
@@ -117,6 +121,17 @@ async function asked(host: Host): Promise<Said> {
   } catch (error) {
     return { report: null, findings: await findings, trouble: error instanceof Error ? error.message : String(error) };
   }
+}
+
+function Reading() {
+  return (
+    <main class="failure" aria-busy="true">
+      <Logo />
+      <p role="status" class="quiet">
+        Reading the profile …
+      </p>
+    </main>
+  );
 }
 
 function Failure({ error }: { error: unknown }) {

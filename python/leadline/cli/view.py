@@ -8,14 +8,17 @@ import argparse
 import contextlib
 import importlib.util
 import sys
+import threading
 import webbrowser
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.cli.errors import CommandError
 from leadline.cli.files import add_newest, add_source_root, port
 
 if TYPE_CHECKING:
-    from leadline.report.server import View
+    from leadline.report.view import View
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,15 +49,23 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.after is not None:
             raise CommandError("--live shows one run; compare its files with `leadline diff`.")
         return _live(arguments)
-    from leadline.cli.files import open_profile, write_result
-    from leadline.report.server import View
-
     names = [name for name in (arguments.file, arguments.after) if name is not None]
-    view = View([(name, open_profile(name)) for name in names])
     if arguments.data is not None:
-        write_result(view.data(), arguments.data, force=True)
+        from leadline.cli.files import write_result
+
+        write_result(_opened(names).data(), arguments.data, force=True)
         return 0
-    return _in_browser(view, arguments)
+    for name in names:
+        if "://" not in name and not Path(name).exists():
+            _opened([name])  # which says so: a name that is mistyped has no address
+    return _in_browser(names, lambda: _opened(names), arguments)
+
+
+def _opened(names: list[str]) -> View:
+    from leadline.cli.files import open_profile
+    from leadline.report.view import View
+
+    return View([(name, open_profile(name)) for name in names])
 
 
 def _live(arguments: argparse.Namespace) -> int:
@@ -67,24 +78,35 @@ def _live(arguments: argparse.Namespace) -> int:
     except ProfileFileError as error:
         raise CommandError(str(error)) from error
     print("the page follows the running program")
-    return _in_browser(view, arguments)
+    return _in_browser([arguments.file], lambda: view, arguments)
 
 
-def _in_browser(view: View, arguments: argparse.Namespace) -> int:
-    from leadline.report.server import ViewServer
+def _in_browser(names: list[str], opened: Callable[[], View], arguments: argparse.Namespace) -> int:
+    """The address comes before what takes time: whoever follows it early waits for the rest."""
+    from leadline._view_server import Opening, ViewServer
 
+    def page() -> str:
+        from leadline.report.html import render_server_page
+
+        return render_server_page(names)
+
+    opening = Opening(page)
     try:
-        server = ViewServer(view, arguments.port)
+        server = ViewServer(opening, arguments.port)
     except OSError as error:
         raise CommandError(f"Port {arguments.port} cannot be used: {error.strerror}; give another --port.") from error
     try:
+        threading.Thread(target=server.serve, daemon=True).start()
         print(f"{server.address}  (Ctrl-C ends it)", flush=True)
+        opening.opened(opened())
         if not arguments.no_browser:
             with contextlib.suppress(webbrowser.Error):
                 webbrowser.open(server.address)
-        server.serve()
+        server.ended.wait()
     except KeyboardInterrupt:
         print()
+    finally:
+        server.close()
     return 0
 
 

@@ -61,7 +61,7 @@ def render_html(
 
 
 def render_server_page(names: list[str], live: bool = False) -> str:
-    """The page that asks the server it came from for its profiles; see `leadline.report.server`. `live`: it asks now
+    """The page that asks the server it came from for its profiles; see `leadline.report.view`. `live`: it asks now
     and then whether there is more."""
     title = " and ".join(visible(name) for name in names)
     return _page(

@@ -14,7 +14,7 @@ from leadline._package import SEGMENT_SUFFIX
 from leadline.profiles import Profile, ProfileFileError, open_profile
 from leadline.profiles.recover import recover_part
 from leadline.report.html import render_server_page
-from leadline.report.server import View
+from leadline.report.view import View
 
 _PART = ".part"
 

@@ -109,11 +109,17 @@ function Part({ opened, part, phases }: { opened: Opened; part: StepPart; phases
   );
 }
 
+const ALIGNED = 4; // ranks below each other; more stand in two columns, so that the page ends where a screen does
+
 /** Own work, then what a rank waits for the others: the right ends are the collective at which they meet. */
 function RankRows({ opened, ranks }: { opened: Opened; ranks: RankBar[] }) {
   const most = Math.max(1, ...ranks.map((one) => one.work_ns + one.wait_ns));
   return (
-    <div class="rank-rows" role="group" aria-label="Ranks, aligned at the collective">
+    <div
+      class={`rank-rows ${ranks.length > ALIGNED ? "columns" : ""}`}
+      role="group"
+      aria-label="Ranks, aligned at the collective"
+    >
       {ranks.map((one) => {
         const whole = one.work_ns + one.wait_ns;
         const said = `works ${duration(one.work_ns)}, waits ${duration(one.wait_ns)} for the others`;

@@ -11,7 +11,7 @@ import { Bar, Card } from "../widgets";
 const BESIDE = 4; // rows of a card that shares the column
 const NAME = 40;
 const BESIDE_NAME = 34;
-const NEGLIGIBLE = 0.01; // of a line: not worth a second figure
+const LEAST = 0.005; // of the step: what is less is no answer to where
 const ROWS = 6;
 const BESIDE_RANKS = 3; // below a row a rank, so that the page ends where a small screen does
 
@@ -39,6 +39,10 @@ export function Where({ opened, start }: { opened: Opened; start: Start }) {
   );
 }
 
+function shownOf({ where, ranks }: Start): WhereLine[] {
+  return where.filter(({ share }, at) => !at || share >= LEAST).slice(0, ranks.length > 2 ? BESIDE_RANKS : ROWS);
+}
+
 function Lines({ opened, start }: { opened: Opened; start: Start }) {
   const per = start.of === "step" ? "per step" : "of the run";
   const note = start.no_lines || (start.where_of === "time" ? per : `${start.where_of}, ${per}`);
@@ -62,7 +66,7 @@ function Lines({ opened, start }: { opened: Opened; start: Start }) {
             </tr>
           </thead>
           <tbody>
-            {start.where.slice(0, start.ranks.length > 2 ? BESIDE_RANKS : ROWS).map((line) => (
+            {shownOf(start).map((line) => (
               <tr class="link" onClick={() => opened.go.frame(line.node)}>
                 <th scope="row" class="text">
                   <button type="button" class="row-name">
@@ -90,16 +94,15 @@ function Lines({ opened, start }: { opened: Opened; start: Start }) {
   );
 }
 
+/** All but backward, with the name of a phase that has most of it; the bar has its parts. */
 function firstFigure(line: WhereLine, backward: boolean): ComponentChildren {
   if (!backward) return duration(line.ns);
-  const own = line.forward_ns ? duration(line.forward_ns) : "";
-  if (line.other_ns < NEGLIGIBLE * line.ns) return own;
+  const { forward_ns, other_ns } = line;
+  if (other_ns <= forward_ns) return forward_ns ? duration(forward_ns + other_ns) : "";
   return (
-    <>
-      {own}
-      {own ? " + " : ""}
-      {duration(line.other_ns)} <span class="quiet">{line.phase}</span>
-    </>
+    <span title={forward_ns ? `${duration(other_ns)} ${line.phase}, ${duration(forward_ns)} besides` : undefined}>
+      {duration(forward_ns + other_ns)} <span class="quiet">{line.phase}</span>
+    </span>
   );
 }
 
@@ -120,7 +123,7 @@ function Name({ line }: { line: WhereLine }) {
     <>
       <b class="mono">{visible(place.line > 0 ? `${place.short}:${place.line}` : place.short)}</b>{" "}
       <span class="quiet mono" title={visible(place.function)}>
-        {visible(cut(place.function, 27))}
+        {visible(cut(place.function, 24))}
       </span>
       {line.what ? (
         <span class="quiet what" title={visible(line.what)}>

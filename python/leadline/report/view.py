@@ -1,26 +1,19 @@
-"""The local server behind `leadline view`: the page, the bytes of the profiles, what the analyzer says, and the source
-files that a profile names.
-
-It listens on the loopback address only, on a port of the system's choice. Every address begins with a random token, so
-other users and other pages of the browser find nothing; the Host header must be the server's own, so no foreign name
-that resolves to this machine works either. It only reads, and sends no other file than those.
+"""What `leadline view` shows: the page, the bytes of the profiles, what the analyzer says, and the source files that a
+profile names. It only reads, and hands out no other file than those.
 """
 
 from __future__ import annotations
 
 import io
 import json
-import secrets
 import stat
 import threading
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlsplit
 
 from leadline import __version__
-from leadline._local_server import TEXT, LocalHandler, LocalServer, is_token
 from leadline.profiles import Profile
 from leadline.report.build import build_report
 from leadline.report.comparison import comparison_object
@@ -172,57 +165,3 @@ def _mark(name: str) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return (found.st_ino, found.st_mtime_ns, found.st_size) if stat.S_ISREG(found.st_mode) else None
-
-
-class ViewServer:
-    """Serves until `close`; `address` is what the browser opens. Raises OSError where `port` is taken; 0 is any."""
-
-    def __init__(self, view: View, port: int = 0) -> None:
-        self._token = secrets.token_urlsafe(16)
-        self._view = view
-        self._server = LocalServer(port, self._handler())
-        self.port = self._server.server_port
-        self.address = f"http://127.0.0.1:{self.port}/{self._token}/"
-
-    def serve(self) -> None:
-        """Until `close` is called from another thread, or an interrupt."""
-        self._server.serve_forever(poll_interval=0.2)
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-    def _handler(self) -> type[LocalHandler]:
-        server = self
-
-        class Handler(LocalHandler):
-            def do_GET(self) -> None:
-                self.reply(*server._answer(self.path, self.headers.get("Host", "")), _HEADERS)
-
-        return Handler
-
-    def _answer(self, target: str, host: str) -> tuple[int, str, bytes]:
-        plain = TEXT
-        if not self._server.is_own(host):
-            return 403, plain, b"This server answers to its own address only."
-        try:
-            parts = urlsplit(target)
-        except ValueError:
-            return 400, plain, b"That is no address."
-        token, slash, path = parts.path.lstrip("/").partition("/")
-        if not slash or not is_token(token, self._token):
-            return 404, plain, b"There is nothing here; open the whole address that `leadline view` printed."
-        try:
-            found = self._view.answer(path, parse_qs(parts.query))
-        except Exception as error:  # a fault of ours costs one answer, and a traceback would go to the terminal
-            return 500, plain, f"The profile can no longer be read: {error}".encode("utf-8", "replace")
-        return (404, plain, b"There is no such part.") if found is None else (200, *found)
-
-
-_HEADERS = (
-    ("Cache-Control", "no-store"),
-    ("X-Content-Type-Options", "nosniff"),
-    ("Cross-Origin-Resource-Policy", "same-origin"),
-    ("Referrer-Policy", "no-referrer"),
-    ("X-Frame-Options", "DENY"),
-)
