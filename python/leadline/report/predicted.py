@@ -4,13 +4,11 @@ measured ones, and which scenarios there are to choose from."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from leadline.profiles import Profile
-from leadline.profiles.tried import tried_beside
 from leadline.report.changes import changes_object
 from leadline.report.changes_predicted import predicted_changes, tried_changes
 from leadline.report.provenance import meta
@@ -58,7 +56,7 @@ class Predictor:
         """What all changes would do, and what `leadline try` measured of them, as the page `report.changes` is drawn;
         `trouble` where there is neither."""
         program = meta(self._profile, file).program
-        tried = tried_beside(Path(file), self._profile.meta)
+        tried = self._profile.tried
         report = self._ranked()
         if report is None or self._graph is None:
             found = tried_changes(program, tried) if tried else None

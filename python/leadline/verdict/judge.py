@@ -218,7 +218,8 @@ def _class_words(made: Account, resource: Resource, part: Part) -> str:
     if part.lane == "device":
         if part.group == "idle":
             busy = percent(sum(one.ns for one in made.lane("device") if one.group == "busy") / max(made.wall_ns, 1))
-            named_wait = f": {named(top)}" if top is not None and part.key in ("device", "unrecorded", "data") else ""
+            known = named(top) if top is not None and part.key in ("device", "unrecorded", "data") else ""
+            named_wait = f": {known}" if known else ""
             return f"{_IDLE[part.key]}, {duration(part.ns)}, {share} of the {made.of} (busy {busy}){named_wait}{at}"
         return f"{CLASSES[resource.kind]}: {part.label}, {duration(part.ns)}, {share} of the {made.of}{at}"
     random = next((one for one in made.parts if one.key == "random"), None)
@@ -267,6 +268,7 @@ def _because(made: Account, resource: Resource, found: list[Finding]) -> list[st
             continue
         where = lines_of(other)
         name = beside_line(other.places[0]) if other.places else ""
+        name = "" if where == f"in {name}" else name  # no name twice
         top = f": {name}" if name else ""
         words = f"{SHORT.get(other.key, other.label)} {duration(other.ns)}, {percent(other.share)} of the {made.of}"
         few = " (by few samples)" if unsure(other) else ""

@@ -18,6 +18,10 @@ from leadline.verdict.model import Place
 
 MOST = 3
 
+_NO_FUNCTION = [
+    int(kind) for kind in (FrameKind.ROOT, FrameKind.PROCESS, FrameKind.THREAD, FrameKind.MODULE, FrameKind.PHASE)
+]
+
 
 class Places:
     """Names places of one case."""
@@ -131,7 +135,7 @@ class Places:
         """The first function below the user's line that a reader knows; empty where the line itself runs."""
         user = int(self._case.analysis.scopes.user[row])
         for at in self._tree.path_rows(row):
-            if at <= user or self._tree.kinds[at] in (int(FrameKind.MODULE), int(FrameKind.PHASE)):
+            if at <= user or self._tree.kinds[at] in _NO_FUNCTION:
                 continue
             name = self._tree.text("name", int(self._tree.frame_of[at]))
             if says_something(name):

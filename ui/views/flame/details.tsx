@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { besideOthers, ranksMeasured } from "../../model/alone";
 import { operatorName } from "../../model/frames";
+import { bare, cut } from "../../model/names";
 import type { Profile } from "../../model/profile";
 import type { TransformKind } from "../../model/transforms";
 import { twins } from "../../model/twins";
@@ -328,11 +329,14 @@ function Ranks({ view, node }: { view: TreeView; node: ViewNode }) {
   );
 }
 
+const KERNEL_NAME = 34;
+
 function FrameLink(props: { kind: string; label: string; value: string; open: () => void }) {
+  const { kind, label } = props;
   return (
-    <button type="button" class="frame-link" onClick={props.open}>
-      <Dot kind={props.kind} />
-      <span class="grow">{props.label}</span>
+    <button type="button" class="frame-link" title={label} onClick={props.open}>
+      <Dot kind={kind} />
+      <span class="grow">{kind === "kernel" || kind === "collective" ? cut(bare(label), KERNEL_NAME) : label}</span>
       <span class="number">{props.value}</span>
     </button>
   );
