@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from leadline.whatif.kinds import EdgeType
+from leadline.whatif.kinds import EdgeType, TaskKind
 from leadline.whatif.load import load
-from leadline.whatif.predict import predict, replay
+from leadline.whatif.predict import replay
+from leadline.whatif.simulator import simulate
+from leadline.whatif.steady import Steady
 
 ROOM, CALL_US, KERNEL_US = 100, 8.0, 50.0
 STEPS, LAUNCHES = 3, 400
@@ -62,5 +64,7 @@ def test_no_wait_counts_as_work_of_the_cpu(tmp_path: Path) -> None:
     calls = graph.select(name="cudaLaunchKernel")
     spent = float(graph.column("duration_ns")[calls.ids].mean())
     assert spent == pytest.approx(CALL_US * 1e3, rel=0.05)
-    fast = predict(graph, ["faster"], {"device": "gpu", "factor": "1000"}).scenarios[0]
-    assert fast.predicted_ns == pytest.approx(LAUNCHES * (CALL_US + sum(PAUSES_US) / 2) * 1e3, rel=0.05)
+    fast = graph.copy()
+    fast.scale(fast.select(kind=TaskKind.GPU), 0.001)
+    step_ns = Steady.of(graph, simulate(graph)).step_ns(fast, simulate(fast))
+    assert step_ns == pytest.approx(LAUNCHES * (CALL_US + sum(PAUSES_US) / 2) * 1e3, rel=0.05)

@@ -59,6 +59,8 @@ def _demangler() -> Callable[[str], str]:
 
 FULL_PRECISION_PRODUCT = r"(^|[_:])(simt_)?sgemm|gemm_f32f32_f32f32_f32|^Cijk_[A-Za-z_]*_S_?B_"
 """cuBLAS, CUTLASS and Tensile (rocBLAS, hipBLASLt) say the types in their kernels' names; TF32 is `tf32` or `s1688`."""
+PRODUCTS_OF_TF32 = re.compile(r"fmha_cutlass\w*_f32\w*_sm[89]\d")
+"""CUTLASS's memory-efficient attention multiplies fp32 as three products in TF32 (`OpMultiplyAddFastF32`)."""
 WITHOUT_MFMA = (
     r"^Cijk_(?!.*_MI\d)"
     r"|\bck::kernel_\w*(gemm|conv)\w*_dl(_|\b)|\bck::\w*Gridwise\w*(Gemm|Conv)\w*Dl(_|\b|Multiple)"

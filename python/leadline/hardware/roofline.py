@@ -46,7 +46,10 @@ def work_of(operator: str, shapes: Sequence[Any]) -> Work | None:
         if name in ("conv2d", "convolution", "_convolution", "cudnn_convolution", "conv1d", "conv3d"):
             return None  # the output size needs stride and padding; see convolution_work
         if "attention" in name and len(dims[0]) == 4:
-            return _attention(dims[0], dims[1], backward="backward" in name)
+            left, right = dims[0], dims[1]
+            if name.startswith(("_efficient_attention", "_flash_attention")):  # rows in front of heads
+                left, right = ([axes[0], axes[2], axes[1], axes[3]] for axes in (left, right))
+            return _attention(left, right, backward="backward" in name)
     except (IndexError, TypeError):
         return None
     return None

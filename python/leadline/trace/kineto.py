@@ -24,6 +24,9 @@ from leadline.trace.launches import number_launches
 from leadline.trace.source import Source
 from leadline.trace.tables import EVENT_COLUMNS, Device, Flow, Kind, Thread, Trace, TraceError
 
+_OPTIONS = ("record_shapes", "with_stack", "profile_memory")
+"""Of torch.profiler, as the header names them."""
+
 HOUR_US = 3600e6
 _KINDS = (Kind.OPERATOR, Kind.REGION, Kind.API, Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MODULE, Kind.PYTHON)
 """By the reader's categories (native/offline/events.h)."""
@@ -126,6 +129,7 @@ def _assemble(reader: Any, columns: dict[str, NDArray[Any]], text: TraceText, so
             "distributed": distributed,
             "origin_us": origin,
             "program": owner,
+            "recorder": {"name": "torch.profiler", **{name: bool(header.get(name)) for name in _OPTIONS}},
         },
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelTable
@@ -34,6 +35,21 @@ def moved_bytes(graph: Graph, task: int) -> int:
         if isinstance(shape, list) and shape and all(isinstance(axis, int) for axis in shape)
     ]
     return sum(sizes) + max(sizes) if sizes else 0
+
+
+def bytes_of_kernels(graph: Graph) -> NDArray[np.int64]:
+    """`moved_bytes` of every device task; by task id, 0 for others."""
+    return graph.remembered(_bytes_of_kernels, "detail", "parent", "kind")
+
+
+def _bytes_of_kernels(graph: Graph) -> NDArray[np.int64]:
+    found = np.zeros(len(graph), dtype=np.int64)
+    operators = graph.shaped_operators()
+    device = np.flatnonzero((graph.column("kind") == TaskKind.GPU) & (operators >= 0))
+    rows = graph.column("detail")[operators[device]]
+    _, first, place = np.unique(rows, return_index=True, return_inverse=True)
+    found[device] = np.array([moved_bytes(graph, task) for task in device[first].tolist()], dtype=np.int64)[place]
+    return found
 
 
 def nanoseconds_per_byte(graph: Graph) -> tuple[float, str]:

@@ -3,7 +3,8 @@
 `predicted_ns` is the simulated step time of the edited graph. The ranges are meant for nine cases of ten (coverage.py
 says what was measured): they move every uncertain fact of the scenarios alone (ranges.py) and what the graph itself may
 have wrong (structure.py): residuals, guessed waits, other ranks, and how well the traced steps tell the mean of all.
-`speedup` compares with the replayed step, so an edit that changes nothing gives exactly 1.
+`speedup` compares with the replayed step, so an edit that changes nothing gives exactly 1. Beside a device both sides
+of it are without what recording cost the CPU (recorder.py); the replay is as recorded.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from leadline.units import change, duration, percent
 from leadline.whatif.coverage import coverage
 from leadline.whatif.draws import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import GraphError
 from leadline.whatif.ledger import Row, ledger
-from leadline.whatif.ranges import Doubts, ranges, responses, step_error
+from leadline.whatif.ranges import Doubts, by_steps, ranges, responses, step_error
+from leadline.whatif.recorder import recording, unrecorded
 from leadline.whatif.scenarios import SCENARIOS, find
 from leadline.whatif.scenarios.base import Applied, Scenario, ScenarioError, Values, makers_words
 from leadline.whatif.simulator import Result, simulate
+from leadline.whatif.steady import Steady
 from leadline.whatif.structure import Structure
 
 WORTH_DOING = 1.01
@@ -96,6 +97,8 @@ class Report:
     """Where the time of a step goes along its critical path; filled by `replay`."""
     coverage: str = ""
     """How often ranges of these scenarios held where both sides were measured."""
+    recording: str = ""
+    """What of the recorder's cost is left out of the gains."""
 
 
 def predict(graph: Graph, names: Sequence[str], settings: Mapping[str, str] | None = None) -> Report:
@@ -138,36 +141,35 @@ def replay(graph: Graph) -> Report:
 def gain(graph: Graph, edited: Graph) -> tuple[float, float, float]:
     """What an edit of one's own gains: replayed over edited step time, and the ends of its range, which holds what the
     traced steps and the graph's causes leave open."""
-    base, result = _Base(graph), simulate(edited)
-    step_ns = result.makespan_ns / max(len(result.steps), 1)
+    base, result = _Base(graph, as_recorded=True), simulate(edited)
+    step_ns = base.steady.step_ns(edited, result)
     value = base.replayed_ns / step_ns if step_ns else float("inf")
     found = base.structure.doubts(edited, result, step_ns, lambda other: None)
-    by_step = _by_step(base.result, result)
+    by_step = by_steps(base.result.per_step_ns, result.per_step_ns)
     within = ranges(value, 1.0, base.steps_ns or [base.measured_ns], by_step, found.doubts, WORTH_DOING)
     return value, within.low_gain, within.high_gain
-
-
-def _by_step(before: Result, after: Result) -> list[float]:
-    """By step, how far its time before is from the mean gain times its time after, over the mean step: what the gain
-    depends on the step. Long steps count as they do in the mean. Nothing where the edit has other steps."""
-    old, new = before.per_step_ns.astype(np.float64), after.per_step_ns.astype(np.float64)
-    if old.size != new.size or new.sum() <= 0 or old.sum() <= 0:
-        return []
-    found: list[float] = ((old - old.sum() / new.sum() * new) / old.mean()).tolist()
-    return found
 
 
 class _Base:
     """A graph with its replay, shared by all predictions on it."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, *, as_recorded: bool = False) -> None:
+        """as_recorded: with what recording cost the CPU, for edits that were made of the graph as it is."""
         self.graph = graph
         self.result = simulate(graph)
+        self.steady = Steady.of(graph, self.result)
+        bare = None if as_recorded else unrecorded(graph, self.steady)
+        self.asked = graph if bare is None else bare.expected
+        self.asked_result = self.result if bare is None else simulate(bare.expected)
+        self.asked_ns = self.steady.step_ns(self.asked, self.asked_result)
+        self.bare = bare
         steps = max(len(self.result.steps), 1)
         self.replayed_ns = self.result.makespan_ns / steps
         self.measured_ns = (graph.info.measured_ns or self.result.makespan_ns) / steps
         self.replay_error = self.replayed_ns / self.measured_ns - 1 if self.measured_ns else 0.0
-        self.structure = Structure(graph, self.result, self.measured_ns)
+        self.structure = Structure(
+            self.asked, self.asked_result, self.measured_ns, self.steady, None if bare is None else graph
+        )
         self.steps_ns = [float(value) for value in graph.info.step_ns]
 
     def combined(self, scenarios: Sequence[Scenario], settings: Mapping[str, str]) -> Prediction:
@@ -178,11 +180,11 @@ class _Base:
                     scenario.name, "the file holds whole operations of workers, not the kernels in them"
                 )
             # later scenarios are asked on the graph that the ones before leave behind
-            if scenario is scenarios[0] and (reason := scenario.applicable(self.graph, value)) is not None:
+            if scenario is scenarios[0] and (reason := scenario.applicable(self.asked, value)) is not None:
                 raise NotApplicable(scenario.name, reason)
         expected = Draw()
-        outcome = _run(self.graph, scenarios, values, expected, ask=True)
-        ends = [_run(self.graph, scenarios, values, Draw(place)) for place in (0.0, 1.0)]
+        outcome = self._run(self.asked, scenarios, values, expected, ask=True)
+        ends = [self._run(self.asked, scenarios, values, Draw(place)) for place in (0.0, 1.0)]
         facts = self._facts(scenarios, values, outcome, ends, expected.asked)
         return self._prediction(scenarios, values, outcome, ends, facts)
 
@@ -201,12 +203,12 @@ class _Base:
             return {names[0] if len(names) == 1 else "all facts": together.get("all", (0.0, 0.0))}
         alone = {}
         for name in names[:MOST_FACTS]:
-            times = [_run(self.graph, scenarios, values, Draw(0.5, {name: place})).step_ns for place in (0.0, 1.0)]
+            times = [self._run(self.asked, scenarios, values, Draw(0.5, {name: place})).step_ns for place in (0.0, 1.0)]
             alone[name] = (times[0], times[1])
         if len(names) > MOST_FACTS:
             rest = names[MOST_FACTS:]
             times = [
-                _run(self.graph, scenarios, values, Draw(0.5, dict.fromkeys(rest, place))).step_ns
+                self._run(self.asked, scenarios, values, Draw(0.5, dict.fromkeys(rest, place))).step_ns
                 for place in (0.0, 1.0)
             ]
             alone["other facts"] = (times[0], times[1])
@@ -224,7 +226,7 @@ class _Base:
 
         def again(graph: Graph) -> float | None:
             try:
-                return _run(graph, scenarios, values, Draw()).step_ns
+                return self._run(graph, scenarios, values, Draw()).step_ns
             except (ScenarioError, GraphError):
                 return None
 
@@ -235,15 +237,18 @@ class _Base:
             doubts.facts["what has no known cause may grow with the samples"] = (
                 0.0, -math.log(1 + min(missed, 1.0) * (samples - 1))
             )  # fmt: skip
-        predicted = outcome.step_ns * found.shift
+        if self.bare is not None:
+            doubts.facts.update(recording(self.bare, self.graph, self.steady, self.asked_ns, outcome.step_ns, again))
+        scale = self.replayed_ns / self.asked_ns if self.asked_ns else 1.0  # the gain refers to both unrecorded
+        predicted = outcome.step_ns * found.shift * scale
         gain = self.replayed_ns / predicted * samples if predicted else float("inf")
-        by_step = _by_step(self.result, outcome.result)
+        by_step = by_steps(self.asked_result.per_step_ns, outcome.result.per_step_ns)
         # questions with a factor below 1 ask for a loss
         least = 1.0 if all(scenario.never_slower for scenario in scenarios) and gain >= 1 else 0.0
         # more samples alone give at most as many times the samples
         most = samples if len(scenarios) == 1 and samples > 1 else float("inf")
         within = ranges(gain, samples, self.steps_ns or [self.measured_ns], by_step, doubts, WORTH_DOING, least, most)
-        times = [outcome.step_ns, predicted, *(end.step_ns for end in ends)]
+        times = [outcome.step_ns * scale, predicted, *(end.step_ns * scale for end in ends)]
         applied: dict[str, int] = {}
         for part in parts:
             for what, number in part.applied_to.items():
@@ -263,7 +268,13 @@ class _Base:
             verdict=_verdict(gain, within.low_gain, within.high_gain, within.chance),
             assumptions=tuple(
                 makers_words(self.graph, text)
-                for text in dict.fromkeys((*(text for part in parts for text in part.assumptions), *found.sentences))
+                for text in dict.fromkeys(
+                    (
+                        *(text for part in parts for text in part.assumptions),
+                        *found.sentences,
+                        *(self.bare.sentences if self.bare is not None else ()),
+                    )
+                )
             ),
             applied_to=applied,
             warnings=tuple(
@@ -275,6 +286,26 @@ class _Base:
             graph=parts[-1].graph,
             result=outcome.result,
         )
+
+    def _run(
+        self, graph: Graph, scenarios: Sequence[Scenario], values: Sequence[Values], draw: Draw, *, ask: bool = False
+    ) -> _Outcome:
+        """The scenarios one after another on a copy of the graph. `ask`: whether each has something to work on, which
+        does not depend on the draw."""
+        parts: list[Applied] = []
+        graph = graph.copy()
+        for number, (scenario, value) in enumerate(zip(scenarios, values, strict=True)):
+            if ask and number and (reason := scenario.applicable(graph, value)) is not None:
+                raise NotApplicable(scenario.name, reason)
+            parts.append(scenario.apply(graph, value, draw))
+            graph = parts[-1].graph
+        schedule = next((part.schedule for part in reversed(parts) if part.schedule is not None), None)
+        try:
+            result = simulate(graph, schedule)
+        except GraphError as error:
+            raise ScenarioError(f"{scenarios[-1].name} cannot be simulated: {error}.") from error
+        warm_up = max((part.warm_up_steps for part in parts), default=0)
+        return _Outcome(self.steady.step_ns(graph, result, warm_up), result, tuple(parts))
 
     def report(self, found: Sequence[Prediction], left_out: Mapping[str, str], rows: tuple[Row, ...] = ()) -> Report:
         warnings = list(self.graph.info.warnings)
@@ -315,6 +346,7 @@ class _Base:
             replay=self.result,
             causal_error=error,
             ledger=rows,
+            recording=" ".join(self.bare.sentences) if self.bare is not None and found else "",
         )
 
 
@@ -332,27 +364,6 @@ class _Outcome:
         for part in self.parts:
             product *= part.samples
         return product
-
-
-def _run(
-    graph: Graph, scenarios: Sequence[Scenario], values: Sequence[Values], draw: Draw, *, ask: bool = False
-) -> _Outcome:
-    """The scenarios one after another on a copy of the graph. `ask`: whether each has something to work on, which does
-    not depend on the draw."""
-    parts: list[Applied] = []
-    graph = graph.copy()
-    for number, (scenario, value) in enumerate(zip(scenarios, values, strict=True)):
-        if ask and number and (reason := scenario.applicable(graph, value)) is not None:
-            raise NotApplicable(scenario.name, reason)
-        parts.append(scenario.apply(graph, value, draw))
-        graph = parts[-1].graph
-    schedule = next((part.schedule for part in reversed(parts) if part.schedule is not None), None)
-    try:
-        result = simulate(graph, schedule)
-    except GraphError as error:
-        raise ScenarioError(f"{scenarios[-1].name} cannot be simulated: {error}.") from error
-    counted = result.per_step_ns[max((part.warm_up_steps for part in parts), default=0) :]
-    return _Outcome(float(counted.mean()) if counted.size else 0.0, result, tuple(parts))
 
 
 def _verdict(gain: float, low: float, high: float, chance: float) -> str:

@@ -96,6 +96,16 @@ def ranges(
     )
 
 
+def by_steps(before_ns: NDArray[np.int64], after_ns: NDArray[np.int64]) -> list[float]:
+    """By step, how far its time before is from the mean gain times its time after, over the mean step: what the gain
+    depends on the step. Long steps count as they do in the mean. Nothing where the edit has other steps."""
+    old, new = before_ns.astype(np.float64), after_ns.astype(np.float64)
+    if old.size != new.size or new.sum() <= 0 or old.sum() <= 0:
+        return []
+    found: list[float] = ((old - old.sum() / new.sum() * new) / old.mean()).tolist()
+    return found
+
+
 def step_error(steps_ns: Sequence[float]) -> float:
     """Standard error of the mean step, relative to it; few steps count as little more than what is usual."""
     count = len(steps_ns)

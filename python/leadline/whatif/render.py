@@ -72,10 +72,15 @@ def as_text(report: Report, *, ranked: bool) -> str:
                 f"{prediction.title:<{width}}  {duration(prediction.predicted_ns):>9}  {_extent(prediction):>21}  "
                 f"{prediction.speedup:>5.2f}x  {_gains(prediction):>15}  {prediction.verdict}"
             )
-        lines += ["", report.coverage]
-        lines.append("")
+        lines += ["", *_beside(report, ranked=ranked), ""]
     lines += _explanation(report, ranked=ranked)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _beside(report: Report, *, ranked: bool) -> list[str]:
+    """What holds for all rows; single predictions say themselves what was left out of them."""
+    told = report.recording[:1].upper() + report.recording[1:]
+    return [report.coverage, *([f"{told}."] if told and ranked else [])]
 
 
 def _extent(prediction: Prediction) -> str:
@@ -100,7 +105,7 @@ def as_markdown(report: Report, *, ranked: bool) -> str:
             f"{prediction.verdict} |"
             for prediction in report.scenarios
         ]
-        lines += ["", report.coverage, ""]
+        lines += ["", *_beside(report, ranked=ranked), ""]
     lines += _explanation(report, ranked=ranked, markdown=True)
     return "\n".join(lines).rstrip() + "\n"
 

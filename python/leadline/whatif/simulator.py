@@ -14,7 +14,7 @@ import numpy as np
 from leadline._dataclass import dataclass
 from leadline.whatif import reference
 from leadline.whatif.graph import Graph
-from leadline.whatif.kinds import GraphError, IntArray, TaskKind
+from leadline.whatif.kinds import EdgeType, GraphError, IntArray, TaskKind
 from leadline.whatif.program import Program, flatten
 
 Schedule = Literal["priority", "earliest"] | reference.Choose
@@ -27,7 +27,8 @@ class Result:
     `end_ns` includes waiting (a synchronisation ends when what it awaits has ended, a collective when all have come).
     `slack_ns`: how much later a task could start without a later end of the window. `per_step_ns` runs parallel to
     `steps`: completion of the step's last task minus that of the step before; the sum is `makespan_ns`, which begins
-    when the device had done what was launched before the window.
+    when the device had done what was launched before the window, at `begun_ns`. `given_ns`: when the CPU had launched
+    the last work.
     """
 
     start_ns: IntArray
@@ -36,6 +37,8 @@ class Result:
     makespan_ns: int
     steps: tuple[int, ...]
     per_step_ns: IntArray
+    begun_ns: int
+    given_ns: int
     _program: Program
     _run: reference.Run
 
@@ -106,6 +109,8 @@ def _result(graph: Graph, program: Program, run: reference.Run) -> Result:
         makespan_ns=int(completed[-1]) - begun_ns if completed.size else 0,
         steps=steps,
         per_step_ns=np.diff(completed, prepend=begun_ns),
+        begun_ns=begun_ns,
+        given_ns=_given_ns(program, run),
         _program=program,
         _run=run,
     )
@@ -119,6 +124,12 @@ def carried_over_ns(graph: Graph, ids: IntArray, end_ns: IntArray, steps: tuple[
     kind, step, seen = (graph.tasks[name][ids] for name in ("kind", "step", "start_ns"))
     carried = np.isin(kind, (int(TaskKind.GPU), int(TaskKind.COMM))) & (step < steps[0]) & (seen >= 0)
     return int(end_ns[carried].max(initial=0))
+
+
+def _given_ns(program: Program, run: reference.Run) -> int:
+    """When the last launch had ended; 0 where nothing is launched."""
+    source = np.repeat(np.arange(program.ids.size), np.diff(program.edge_offset))
+    return int(run.end_ns[source[program.edge_type == int(EdgeType.LAUNCH)]].max(initial=0))
 
 
 def step_completions(step: IntArray, end_ns: IntArray, steps: tuple[int, ...]) -> IntArray:

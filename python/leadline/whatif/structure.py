@@ -20,8 +20,10 @@ from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import EdgeType, GraphError, TaskKind
 from leadline.whatif.pages import PAGES, without_new_pages
 from leadline.whatif.ranges import Doubts
+from leadline.whatif.recorder import RECORDER, has_device, without_recorder
 from leadline.whatif.residuals import causal
 from leadline.whatif.simulator import Result, simulate
+from leadline.whatif.steady import Steady
 from leadline.whatif.tables import PART_OF_STEP, PYTHON
 
 _LEAST = 1e-4  # of a logarithm: smaller changes are none
@@ -31,10 +33,8 @@ the predictions of the pairs that factors were chosen with were off by more than
 _FULL_FROM = 0.01  # of a logarithm: a change that changes less answers to it in proportion
 _UNCLEAR = 0.7  # of a gain; so much is nothing within nine cases of ten
 _FEW_LEFT_OUT = 0.01  # of the events
-_KEPT = 0.3  # of an operator's own time at least is its own
 _WARM_FROM = 0.3  # of the operators' time, from which on the caches are those of what is left
 CACHES = "caches that hold more of what is left"
-RECORDER = "what recording cost each operator"
 OTHER_RANKS = "the wait for other ranks, which are not in the trace"
 
 
@@ -50,34 +50,47 @@ class Structural:
 class Structure:
     """The second graphs of one graph, with their replays."""
 
-    def __init__(self, graph: Graph, result: Result, measured_ns: float) -> None:
+    def __init__(
+        self, graph: Graph, result: Result, measured_ns: float, steady: Steady, recorded: Graph | None = None
+    ) -> None:
+        """graph: what is asked about; recorded: the trace's own graph, where that is another."""
         self._graph = graph
-        steps = max(len(result.steps), 1)
-        self._base_ns = result.makespan_ns / steps
+        self._steady = steady
+        self._base_ns = steady.step_ns(graph, result)
         self._others: list[tuple[str, Graph, float]] = []
-        self.causal_error = 0.0
         self._own_ns: float | None = None
+        self.causal_error = 0.0
+        seen = _result(causal(graph if recorded is None else recorded))
+        if seen is not None and measured_ns > 0:
+            self.causal_error = seen.makespan_ns / max(len(seen.steps), 1) / measured_ns - 1
         second = causal(graph)
-        time = _step_ns(second)
-        if time is not None and measured_ns > 0:
-            self.causal_error = time / measured_ns - 1
+        if (time := self._step_ns(second)) is not None:
             self._others.append(("residuals", second, time))
-        self._unrecorded: tuple[Graph, float] | None = None
-        self._measured_there = not _has_device(graph)
-        old_pages = without_new_pages(graph) if self._measured_there else None
-        self._old_pages: tuple[Graph, float] | None = None
-        if old_pages is not None and (time := _step_ns(old_pages)):
-            self._old_pages = (old_pages, time)
-        bare = _without_recorder(graph)
-        if bare is not None and (time := _step_ns(bare)):
-            self._unrecorded = (bare, time)
+        self._on_cpu = not has_device(graph)
+        self._old_pages = self._with_time(without_new_pages(graph) if self._on_cpu else None)
+        self._unrecorded = self._with_time(self._bare() if recorded is None else None)
         guessed = graph.edges["type"] == EdgeType.GUESSED
         if guessed.any():
             free = graph.copy()
             free.disconnect(EdgeType.GUESSED)
-            time = _step_ns(free)
+            time = self._step_ns(free)
             if time is not None:
                 self._others.append(("guessed waits", free, time))
+
+    def _bare(self) -> Graph | None:
+        """Without what a recorder usually costs; None for whole operations, and where no gain can answer to it."""
+        graph = self._graph
+        if graph.info.of_operations or not (graph.alive & (graph.column("kind") == TaskKind.CPU)).any():
+            return None
+        return without_recorder(graph, technique("recorder_event_ns", larger_is_faster=False).expected)
+
+    def _with_time(self, graph: Graph | None) -> tuple[Graph, float] | None:
+        time = None if graph is None else self._step_ns(graph)
+        return (graph, time) if graph is not None and time else None
+
+    def _step_ns(self, graph: Graph) -> float | None:
+        result = _result(graph)
+        return None if result is None else self._steady.step_ns(graph, result)
 
     def doubts(
         self, edited: Graph, result: Result, step_ns: float, again: Callable[[Graph], float | None]
@@ -101,9 +114,10 @@ class Structure:
         bare = again(self._unrecorded[0]) if self._unrecorded is not None else None
         if self._unrecorded is not None and bare is not None and bare > 0:
             less = gain - math.log(self._unrecorded[1] / bare)
-            if abs(less) > _LEAST and not self._measured_there:
-                # beside a device nobody has measured it: between nothing and what it is on a CPU
+            if abs(less) > _LEAST and not self._on_cpu:
+                # of a recorder whose cost beside a device is not known: between nothing and what it is on a CPU
                 doubts.facts[RECORDER] = (max(-less, 0.0), min(-less, 0.0))
+                sentences = ("what recording cost is unknown: the range holds nothing, and as much as on a CPU",)
             elif abs(less) > _LEAST:
                 cost = technique("recorder_event_ns", larger_is_faster=False)
                 shift = math.exp(less)
@@ -120,7 +134,7 @@ class Structure:
                 shift *= math.exp(-half)
                 doubts.facts[PAGES] = (abs(half), -abs(half))
                 sentences += (f"{PAGES}, are half as many in both times; the range holds all and none",)
-        if self._unrecorded is not None and self._measured_there:
+        if self._unrecorded is not None and self._on_cpu:
             if warmer := _left_warm(self._graph, edited):
                 doubts.facts[CACHES] = (warmer, 0.0)
             doubts.either_way["processes on a CPU"] = _ON_CPU * min(abs(gain) / _FULL_FROM, 1.0)
@@ -140,11 +154,11 @@ class Structure:
         if len(before.info.ranks) > 1 or before.info.world_size <= 1 or not before.select(kind=TaskKind.COMM):
             return None
         if self._own_ns is None:
-            self._own_ns = _without_collectives(before)
-        after = _without_collectives(edited)
+            self._own_ns = self._step_ns(_without_collectives(before))
+        after = self._step_ns(_without_collectives(edited))
         if not self._own_ns or after is None or after >= self._own_ns:
             return None
-        return _with_shorter_waits(edited, after / self._own_ns)
+        return self._step_ns(_with_shorter_waits(edited, after / self._own_ns))
 
 
 def _unclear(graph: Graph) -> dict[str, float]:
@@ -172,50 +186,24 @@ def _left_warm(before: Graph, edited: Graph) -> float:
     return -math.log(faster.optimistic) * min(gone / total / _WARM_FROM, 1.0) if total > 0 else 0.0
 
 
-def _without_recorder(graph: Graph) -> Graph | None:
-    """The graph as it would be unrecorded: every operator and call on the CPU shorter by what recording usually costs,
-    but never by most of its time. None for whole operations, and where no gain can answer to it."""
-    kind = graph.column("kind")
-    if graph.info.of_operations or not (graph.alive & (kind == TaskKind.CPU)).any():
-        return None
-    cost = round(technique("recorder_event_ns", larger_is_faster=False).expected)
-    name = graph.column("name")
-    recorded = graph.alive & (kind == TaskKind.CPU)
-    if PYTHON in graph.names:
-        recorded &= name != graph.names.index(PYTHON)
-    bare = graph.copy()
-    duration, gap = bare.tasks.write("duration_ns"), bare.tasks.write("gap_ns")
-    own = duration + np.maximum(gap, 0)
-    less = np.where(recorded, np.minimum(cost, ((1 - _KEPT) * own).astype(np.int64)), 0)
-    first = np.minimum(less, duration)
-    duration -= first
-    gap -= less - first
-    return bare
-
-
-def _has_device(graph: Graph) -> bool:
-    return bool(np.isin(graph.column("kind")[graph.alive], (TaskKind.GPU, TaskKind.COMM)).any())
-
-
-def _step_ns(graph: Graph) -> float | None:
+def _result(graph: Graph) -> Result | None:
     try:
-        result = simulate(graph)
+        return simulate(graph)
     except GraphError:
         return None
-    return result.makespan_ns / max(len(result.steps), 1)
 
 
-def _without_collectives(graph: Graph) -> float | None:
+def _without_collectives(graph: Graph) -> Graph:
     other = graph.copy()
     other.set_duration(other.select(kind=TaskKind.COMM), 0)
-    return _step_ns(other)
+    return other
 
 
-def _with_shorter_waits(edited: Graph, ratio: float) -> float | None:
-    """Step time where the wait inside collectives takes `ratio` of its time."""
+def _with_shorter_waits(edited: Graph, ratio: float) -> Graph:
+    """The graph where the wait inside collectives takes `ratio` of its time."""
     collectives = edited.select(kind=TaskKind.COMM)
     duration = edited.column("duration_ns")[collectives.ids]
     waiting = np.maximum(duration - transfer_ns(edited, collectives, Draw()), 0)
     graph = edited.copy()
     graph.set_duration(collectives, np.rint(duration - waiting * (1 - ratio)).astype(np.int64))
-    return _step_ns(graph)
+    return graph

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from leadline.hardware.gpus import known_gpus
+from leadline.hardware.roofline import work_of
 from leadline.whatif.draws import Draw, technique
-from leadline.whatif.kinds import Phase, Selection
+from leadline.whatif.kinds import Phase, Selection, TaskKind
+from leadline.whatif.scenarios import find
 from leadline.whatif.scenarios.optimizers import algorithm_of
 from leadline.whatif.tables import HIDDEN
 
@@ -314,3 +316,55 @@ def test_work_that_was_not_recorded_is_nobodys_kernel_to_speed_up(step, ask):
     step.kernel("gemm", 100)
     found = ask(step.graph(), "kernel_speedup")
     assert found.assumptions[0].startswith("gemm (100 % of all kernel time)")
+
+
+def test_rows_stand_in_front_of_heads_in_the_inner_attention() -> None:
+    """aten::_efficient_attention_forward takes (batch, rows, heads, width); the operator around it has heads first."""
+    inner = work_of("aten::_efficient_attention_forward", [[16, 512, 12, 64]] * 3)
+    outer = work_of("aten::_scaled_dot_product_efficient_attention", [[16, 12, 512, 64]] * 3)
+    assert inner == outer
+    assert inner is not None and inner.flops == 4 * 16 * 12 * 512 * 512 * 64
+
+
+def test_amp_of_attention_that_multiplies_fp32_as_three_products_of_tf32(step, ask):
+    """An H100: 494.7 TFLOP/s of TF32 over 3, against 989.4 in bf16."""
+    detail = {"Input Dims": [[64, 12, 2048, 64]] * 3, "Input type": ["float"] * 3}
+    task = step.kernel("fmha_cutlassF_f32_aligned_64x64_rf_sm80", 20_000, Phase.BACKWARD, detail=detail)
+    graph = step.graph()
+    graph.tasks.write("name")[graph.launchers_of(task).ids] = graph.name_id(
+        "aten::_scaled_dot_product_efficient_attention"
+    )
+    found = ask(graph, "precision", target="bf16")
+    kept = expected("matmul_low_precision", larger_is_faster=True)
+    assert found.predicted_ns == pytest.approx(20_000 * US / (6 * kept), rel=0.01)
+
+
+def test_amp_saves_of_a_memory_kernel_what_it_attains_of_the_bandwidth(step, ask):
+    """Two kernels move 80 MB: one at the H100's bandwidth, one in four times that time, for another reason."""
+    detail = {"Input Dims": [[10_000_000]], "Input type": ["float"]}
+    full_us = 80e6 / 3350e9 * 1e6
+    step.kernel("sgemm_ffma", 1000, Phase.BACKWARD)
+    step.kernel("vectorized_elementwise_kernel", full_us, Phase.BACKWARD, operator="aten::relu", detail=detail)
+    step.kernel("bn_bw_1C11_kernel_new", 4 * full_us, Phase.BACKWARD, operator="aten::batch_norm", detail=detail)
+    graph = step.graph()
+    after = find("amp").apply(graph.copy(), find("amp").read({"dtype": "bf16"}), Draw()).graph
+    shrunk = [
+        float(after.column("duration_ns")[ids].sum() / graph.column("duration_ns")[ids].sum())
+        for name in ("elementwise", "bn_bw")
+        if (ids := graph.select(name=name).ids).size
+    ]
+    assert shrunk == [pytest.approx(1 / 2, rel=0.01), pytest.approx(1 / 1.25, rel=0.01)]
+
+
+def test_amp_casts_parameters_and_some_activations(step, ask):
+    """A linear layer with a bias: two parameters and, half of the time, its input; no copy tells what a cast costs, so
+    it is what a kernel costs."""
+    types = {"Input Dims": [[1024], [64, 1024], [1024, 1024]], "Input type": ["float"] * 3}
+    step.kernel("sgemm_ffma", 10, Phase.FORWARD, cpu_us=20, detail=types)
+    graph = step.graph()
+    calls = graph.launchers_of(graph.select(kind=TaskKind.GPU))
+    graph.tasks.write("name")[calls.ids] = graph.name_id("aten::addmm")
+    after = find("amp").apply(graph.copy(), find("amp").read({"dtype": "bf16"}), Draw()).graph
+    each = expected("cast_calls", larger_is_faster=False) * 20 * US
+    added = int(after.column("duration_ns")[calls.ids].sum() - graph.column("duration_ns")[calls.ids].sum())
+    assert added == pytest.approx(2.5 * each, rel=1e-3)

@@ -101,8 +101,9 @@ def _depth(before: IntArray, after: IntArray, long: np.ndarray) -> int:
     depth = round(float(middle))
     if depth < LEAST_DEPTH or high - low > max(1.0, SPREAD * depth):
         return 0
-    # a queue that is full lets nobody in, so hardly anything was ever given to it beyond its depth
-    return depth if float((before > depth + 1).mean()) < 0.01 else 0
+    # a queue that is full lets nobody in, so hardly anything was ever given to it beyond its depth; where many launches
+    # take more room than others, it is deeper than most of those that waited found it
+    return next((most for most in (depth, round(float(high))) if float((before > most + 1).mean()) < 0.01), 0)
 
 
 def _wait_for_room(draft: Draft, ids: IntArray, calls: IntArray, depth: int, waits_found: bool) -> IntArray:

@@ -9,13 +9,16 @@ from __future__ import annotations
 import re
 
 import numpy as np
+from numpy.typing import NDArray
 
-from leadline.units import duration, percent
-from leadline.whatif.draws import Draw, technique
-from leadline.whatif.edits import cost_per_kernel_ns
+from leadline.hardware.gpus import Gpu
+from leadline.units import percent
+from leadline.whatif.draws import Draw, Range, technique
+from leadline.whatif.elementwise import bytes_of_kernels
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelTable
 from leadline.whatif.kinds import Phase, Selection, TaskKind
+from leadline.whatif.scenarios.autocast_casts import add_cast_calls
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count, gpu_of
 from leadline.whatif.scenarios.lower_precision import scale_compute, shortest_kernel_ns
 from leadline.whatif.units import Unit
@@ -64,20 +67,20 @@ class Amp(Scenario):
             raise ScenarioError(f"amp: {gpu.name} has no {target} matrix units; use --set dtype=fp16.")
         compute = scale_compute(graph, table, table.all(*COMPUTE), target, gpu, draw)
         light = _halved(graph, table)
-        kept = technique("memory_low_precision", larger_is_faster=True).at(draw)
         before = graph.column("duration_ns")[light.ids].copy()
+        kept = _kept(graph, light, before, gpu, draw)
         least = shortest_kernel_ns(before, draw)
         graph.set_duration(light, np.rint(np.maximum(before / (1 + kept), least)).astype(np.int64))
         casts = technique("cast_kernels", larger_is_faster=False).at(draw)
         _add_casts(graph, table, casts)
-        host_ns = int(cost_per_kernel_ns(graph) * technique("cast_calls", larger_is_faster=False).at(draw))
-        _add_cast_calls(graph, table.all(*COMPUTE), host_ns)
+        cast_calls = add_cast_calls(graph, table, draw)
+        share = float((before * kept).sum() / before.sum()) if before.sum() else 0.0
         assumptions = (
             *compute.assumptions,
-            f"element-wise, pooling and batch-norm kernels keep {percent(kept)} of the saving from "
-            "moving half the bytes",
+            f"element-wise, pooling and batch-norm kernels keep {percent(share)} of the saving from "
+            "moving half the bytes: as much of it as they attain of the memory's bandwidth, where shapes tell",
             "losses, softmax and layer norm stay in fp32, and so do the optimizer and the collectives",
-            f"casts add {percent(casts)} of the forward kernel time and {duration(host_ns)} of host time an operator",
+            f"casts add {percent(casts)} of the forward kernel time and {cast_calls}",
         )
         if target == "fp16":
             assumptions += ("the loss scaler's own kernels and its synchronisation are not counted",)
@@ -112,11 +115,20 @@ def _add_casts(graph: Graph, table: KernelTable, share: float) -> None:
         graph.scale(forward, 1 + share * total / own.sum())
 
 
-def _add_cast_calls(graph: Graph, compute: Selection, host_ns: int) -> None:
-    """Lengthens the calls of matrix operators: forward casts the weight, backward (two calls) its gradient."""
-    for phase, share in ((Phase.FORWARD, 1.0), (Phase.OTHER, 1.0), (Phase.BACKWARD, 0.5)):
-        calls = graph.launchers_of(compute & graph.select(phase=phase))
-        graph.set_duration(calls, graph.column("duration_ns")[calls.ids] + int(host_ns * share))
+def _kept(
+    graph: Graph, light: Selection, duration_ns: NDArray[np.int64], gpu: Gpu | None, draw: Draw
+) -> NDArray[np.float64]:
+    """What each kernel keeps of the saving: at most what it attains of the bandwidth, since what else limits it stays;
+    of kernels without shapes what is usual. The hopeful end lets the smaller type shorten all of a kernel."""
+    usual = technique("memory_low_precision", larger_is_faster=True)
+    kept = np.full(len(light), usual.at(draw))
+    if gpu is None or not len(light):
+        return kept
+    attained = bytes_of_kernels(graph)[light.ids] / gpu.memory_bytes_s * 1e9 / np.maximum(duration_ns, 1)
+    for at in np.flatnonzero(attained > 0).tolist():
+        most = min(float(attained[at]), 1.0)
+        kept[at] = Range(usual.optimistic, most, most * usual.pessimistic, name=usual.name).at(draw)
+    return kept
 
 
 def _as_in_the_paper(graph: Graph, table: KernelTable, draw: Draw) -> Applied:

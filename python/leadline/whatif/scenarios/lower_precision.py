@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from leadline._dataclass import dataclass
 from leadline.hardware.gpus import Gpu, known_gpus
-from leadline.hardware.precision import PRECISION_BYTES
+from leadline.hardware.precision import PRECISION_BYTES, PRODUCTS_OF_TF32
 from leadline.hardware.roofline import Work, roofline_ns
 from leadline.units import percent
 from leadline.whatif.draws import Draw, Range, kept_of, technique
@@ -44,7 +44,9 @@ def scale_compute(
     factors: list[float] = []
     by_shape = unknown = 0
     ratios: dict[tuple[Work | None, str], float] = {}
-    for task, source in zip(tasks, table.precisions(tasks), strict=True):
+    emulated = np.array([PRODUCTS_OF_TF32.search(name) is not None for name in graph.names], dtype=np.bool_)
+    emulates = emulated[graph.column("name")[tasks.ids]].tolist()
+    for task, source, thrice in zip(tasks, table.precisions(tasks), emulates, strict=True):
         unknown += source is None
         if source is None:
             # fp32 is the framework's default; on GPUs with tf32 the pessimistic end takes that
@@ -52,12 +54,13 @@ def scale_compute(
         if PRECISION_BYTES[source] < PRECISION_BYTES[target] or source == target:
             continue
         known = work.get(int(table.shaped[task]))
-        ratio = ratios.get((known, source))
+        key = (known, "three of tf32" if thrice and source == "fp32" else source)
+        ratio = ratios.get(key)
         if ratio is None:
             ratio = (
-                _unknown_gpu_ratio(source, target, draw) if gpu is None else _ratio(known, source, target, gpu, draw)
+                _unknown_gpu_ratio(source, target, draw) if gpu is None else _ratio(known, key[1], target, gpu, draw)
             )
-            ratios[(known, source)] = ratio
+            ratios[key] = ratio
         by_shape += gpu is not None and known is not None
         chosen.append(task)
         factors.append(1 / max(1.0, ratio * kept))
@@ -146,8 +149,14 @@ def _unknown_gpu_ratio(source: str, target: str, draw: Draw) -> float:
 def _ratio(work: Work | None, source: str, target: str, gpu: Gpu, draw: Draw) -> float:
     """Best possible speed-up of one kernel. Without shapes nobody knows whether arithmetic or memory limits it: it then
     lies between the ratio of the peaks and that of the bytes."""
+    if source == "three of tf32":
+        source = "fp32" if work is None or gpu.peak_flops("tf32") is None else "tf32"
+        products = 3 if source == "tf32" else 1
+    else:
+        products = 1
     if work is not None:
-        before, after = roofline_ns(work, source, gpu), roofline_ns(work, target, gpu)
+        before = roofline_ns(Work(products * work.flops, work.elements), source, gpu)
+        after = roofline_ns(work, target, gpu)
         if before is not None and after is not None and after > 0:
             return before / after
     old, new = gpu.peak_flops(source), gpu.peak_flops(target)
