@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The pages that are made from the code (rules, command line, options), and the folder that the site is built of.
+"""The pages that are made from the code (rules, command line, options, JSON keys), and the folder of the site.
 
     python tools/reference.py                write docs/rules/ and the list in docs/rules.md
     python tools/reference.py --check        write nothing; exit 1 and name what is out of date
@@ -24,11 +24,15 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, TypeAlias
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 MARK = "<!-- The list below is made by tools/reference.py. -->\n"
 WIDTH = 120
+_TYPES = {"string": "text", "boolean": "true or false"}
+Schema: TypeAlias = dict[str, Any]
+"""A JSON schema, or a part of one."""
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 
 
@@ -131,6 +135,64 @@ def options_page() -> str:
     return "\n".join(parts)
 
 
+def json_page() -> str:
+    """Every key of the JSON report with its type, from the schema that tests check reports against."""
+    schema = json.loads((DOCS / "json-report.schema.json").read_text(encoding="utf-8"))
+    rows = [f"| `{path}` | {kind} |" for path, kind in keys_of(schema, schema, "")]
+    return "\n".join(
+        [
+            "# Keys of the JSON report",
+            "",
+            "Every key with its type. [The JSON report](json-report.md) says what they mean. `[]` is an element of a "
+            "list, `*` any name.",
+            "",
+            "| key | type |",
+            "|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def keys_of(schema: Schema, part: Schema, path: str) -> Iterator[tuple[str, str]]:
+    """Paths of keys below `part`, outermost first, each with its type in words."""
+    part = resolved(schema, part)
+    for name, inner in part.get("properties", {}).items():
+        below = f"{path}.{name}" if path else name
+        yield below, type_of(schema, inner)
+        yield from keys_of(schema, inner, below)
+    if isinstance(anything := part.get("additionalProperties"), dict):
+        yield f"{path}.*", type_of(schema, anything)
+        yield from keys_of(schema, anything, f"{path}.*")
+    if isinstance(items := part.get("items"), dict):
+        yield from keys_of(schema, items, f"{path}[]")
+    for one in part.get("anyOf", ()):
+        yield from keys_of(schema, one, path)
+
+
+def resolved(schema: Schema, part: Schema) -> Schema:
+    """What a `$ref` to a definition of the schema means."""
+    found: Schema = part
+    for name in part.get("$ref", "#").split("/")[1:]:
+        found = (schema if found is part else found)[name]
+    return found
+
+
+def type_of(schema: Schema, part: Schema) -> str:
+    part = resolved(schema, part)
+    if "anyOf" in part:
+        return " or ".join(type_of(schema, one) for one in part["anyOf"])
+    if "const" in part:
+        return f"`{json.dumps(part['const'])}`"
+    if "enum" in part:
+        return ", ".join(f"`{one}`" for one in part["enum"])
+    if part.get("type") == "array":
+        items = part.get("items")
+        return f"list of {type_of(schema, items)}" if isinstance(items, dict) else "list"
+    names = part.get("type", "anything")
+    return " or ".join(_TYPES.get(one, one) for one in ([names] if isinstance(names, str) else names))
+
+
 def inside(page: Path, docs: Path) -> Callable[[re.Match[str]], str]:
     """Links to files beside docs/ become their paths: the site does not hold them."""
 
@@ -154,6 +216,7 @@ def site(folder: Path) -> None:
         (folder / page.relative_to(DOCS)).write_text(text, encoding="utf-8")
     (folder / "cli.md").write_text(cli_page(), encoding="utf-8")
     (folder / "options.md").write_text(options_page(), encoding="utf-8")
+    (folder / "json-keys.md").write_text(json_page(), encoding="utf-8")
 
 
 def main() -> int:

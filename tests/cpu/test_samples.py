@@ -344,7 +344,7 @@ def test_torch_operators_and_the_python_between_them(sample) -> None:
 
 def test_signals_that_come_too_fast_or_never(place) -> None:
     place.write("script.py", "pass")
-    for hz, sentence in ((0, None), (1e9, "CPU samples cannot be taken 1e+09 times a second; choose 0.1 to 10000.")):
+    for hz, sentence in ((0, None), (1e9, "The CPU sampling rate cannot be 1e+09 a second; choose 0.1 to 10000.")):
         result = place.leadline("run", "-q", "--cpu-sample", str(hz), "script.py")
         said = result.stderr.decode()
         assert (sentence or "") in said and "Traceback" not in said

@@ -22,7 +22,7 @@ from leadline.report.text import render_text
 REPORT = r"""
 Leadline  train.py --steps 2
 2026-11-21T05:20:00Z · 12.0 ms · Python 3.11.7 · torch 2.13.0 · atlas, Linux x86_64, 8 CPUs
-asked: memory
+options: memory
 
 Phases  shares of 5.00 ms in all
   phase            time  share  operators  allocated

@@ -92,7 +92,7 @@ def test_a_rate_that_nobody_can_take_costs_the_profile_and_a_sentence(tmp_path: 
     profiler.start(0)
     profiler.step(0)
     assert profiler.stop() is None
-    assert "CPU samples cannot be taken" in capfd.readouterr().err
+    assert "The CPU sampling rate cannot be" in capfd.readouterr().err
 
 
 def test_disabled_is_none_and_touches_nothing(tmp_path: Path) -> None:

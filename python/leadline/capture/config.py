@@ -98,85 +98,84 @@ class TraceWindow:
 
 @dataclass(frozen=True)
 class Options:
-    """Everything that can be asked for. The defaults measure all that costs little."""
+    """What to measure. The defaults measure everything that costs little."""
 
     shapes: bool = False
-    """Keep the shapes and types of operator inputs: one call path per distinct input, so a larger tree."""
+    """Record shapes and types of operator inputs: one call path for each distinct input, so a larger tree."""
     memory: bool = True
-    """Book tensor memory on the call paths that allocate it, with the paths alive at the peak."""
+    """Record tensor memory on the call paths that allocate it, with the paths that hold it at the peak."""
     modules: bool = True
     """Name the nn.Module that runs (`model.layers.3.attention`) in call paths."""
     follow: bool = True
-    """Measure child processes too; they end in the same file."""
+    """Measure child processes too, into the same file."""
     nvtx: str = ""
-    """NVTX domains of libraries to show as well, such as `NCCL,cuDNN`, or `all`; the program's own always show. With a
-    minus in front one that is to find no tool: `-TSL`, XLA's, which else names the operations of compiled programs."""
+    """NVTX domains of libraries to show as well, such as `NCCL,cuDNN`, or `all`; those of the program always show. A
+    minus leaves a domain alone: `-TSL`, that of XLA, which otherwise names the operations of compiled programs."""
     trace: TraceWindow | None = None
-    """Keep single events during this window, for timelines; None keeps only the calling context tree."""
+    """Record single events during this window, for timelines; None records only the calling context tree."""
     kernel: str = ""
-    """What the kernel does with the threads during the trace window: `sched`, `syscalls`, `io` or `faults`, each with
-    those before it; empty for nothing. Only `leadline run` records it."""
+    """Events of the Linux kernel during the trace window: `sched`, `syscalls`, `io` or `faults`; each level includes
+    those before it; empty for none. Only `leadline run` records them."""
     trace_max_events: int = 1_000_000
-    """Most events kept in trace windows, over all threads of a process; more are counted as `events_dropped`."""
+    """Maximum number of events in the trace windows of a process; more are counted as `events_dropped`."""
     flush_interval_s: float = 5.0
-    """Seconds between segments: what a killed process loses at most."""
+    """Seconds between writes to disk; a killed process loses at most so much."""
     max_nodes: int = 1_000_000
-    """Most call paths kept per thread; more are booked on their callers and counted as `nodes_dropped`."""
+    """Maximum number of call paths of a thread; more count for their callers, and as `nodes_dropped`."""
     quiet: bool = False
     """Print nothing but errors."""
     cpu_sample: float = 0.0
     """CPU samples per second of CPU time, of every thread with its Python frames; 0 takes none."""
     cpu_sample_unasked: bool = False
-    """CPU samples are taken (and waits looked at) since nobody said otherwise: reports make no section of them."""
+    """CPU samples and waits are recorded by default, not on request: reports have no section for them."""
     wait: float = 0.0
-    """How often a second waiting threads are looked at, for what and where they wait; 0 for never. With CPU samples at
-    the usual rate where none is given."""
+    """Samples per second of what waiting threads wait for, and where; 0 takes none. CPU samples are taken too, at the
+    usual rate if none is given."""
     tools: tuple[str, ...] = ()
     """Event tools to run, by name or file (see docs/how-to/tools.md)."""
     tool_options: tuple[str, ...] = ()
     """Their options, as TOOL.NAME=VALUE."""
     backend: str = "auto"
-    """Where events for tools come from."""
+    """Source of the events for tools."""
     launch_range: str = ""
-    """Launches A:B that tools look at, counted from 0; empty for all."""
+    """Launches A:B that tools examine, counted from 0; empty for all."""
     layer: str = ""
-    """Regular expression for the module whose launches tools look at."""
+    """Regular expression for the modules whose launches tools examine."""
     phase: str = ""
-    """The phase whose launches tools look at: forward, backward, optimizer."""
+    """The phase whose launches tools examine: forward, backward, optimizer."""
     kernel_name: str = ""
-    """Regular expression for the kernels that tools look at."""
+    """Regular expression for the kernels that tools examine."""
     every: int = 1
-    """Tools look at one of so many launches."""
+    """Tools examine one launch in so many."""
     instructions: str = ""
-    """Samples of the instructions of GPU kernels: `continuous`, where kernels of one name share those of a window by
-    their time, or `serialised`, where each launch has its own but kernels no longer overlap; empty for none. `budget`
-    says what they may cost, 2 percent where it is 0."""
+    """Samples of the instructions of GPU kernels. `continuous`: kernels of one name share the samples of a window;
+    `serialised`: each launch has its own samples, and kernels do not overlap; empty: none. `budget` limits their cost,
+    to 2 percent if it is 0."""
     no_code: bool = False
-    """With `instructions`: keep no machine code of kernels beside the segments until the file is made; samples are then
-    offsets, without source lines."""
+    """With `instructions`: store no machine code of kernels; samples are then offsets, without source lines."""
     gpu_metrics: tuple[str, ...] = ()
-    """Hardware counters of kernels to read (`GPU_METRICS`). `budget` says what reading them may cost, as above."""
+    """Hardware counters of kernels to read (`GPU_METRICS`). `budget` limits their cost, as above."""
     replay: bool = False
-    """With `gpu_metrics`: count kernel by kernel, each run again until everything is counted (`REPLAYED_METRICS` need
-    it). Kernels then run one after the other while they are counted, and the thread that launches them waits."""
+    """With `gpu_metrics`: run single kernels again until all counters are read (`REPLAYED_METRICS` need it). These
+    kernels run one after the other, and the launching thread waits."""
     budget: float = 0.0
-    """Percent of wall time that measuring may cost on the whole; sources rest where it costs more. 0: no limit."""
+    """Maximum overhead in percent of wall time; data sources pause while it is exceeded. 0: no limit."""
     budget_after_s: float = 0.0
-    """Seconds of measuring after which `budget` begins to hold. More than 0: nobody has asked for it."""
+    """Seconds of measuring after which `budget` applies. More than 0 is a default, not a request."""
     duty: float = 0.0
-    """Percent of the steps that are measured, in blocks drawn at random; the others run as if nothing measured but for
-    hooks and memory. The file says how much longer the measured ones took. 0: every step is measured."""
+    """Percent of the steps to measure, in random blocks; in the others only hooks and memory stay on. The file says how
+    much longer measured steps took. 0: every step is measured."""
     counters: tuple[str, ...] = ()
     """Counters to read with CPU samples, by the names that perf gives them (`page-faults`, `cycles`)."""
     accelerators: tuple[str, ...] = ()
-    """Accelerators to measure: TOML files that describe them, or what `leadline.capture.accelerator` made of those."""
+    """Accelerators to measure: TOML files that describe them, or the result of `leadline.capture.accelerator`."""
     native: str = ""
-    """`yes`: CPU samples have native frames too (C, C++), at the usual rate where none is given; `all`: also those of
-    the interpreter."""
+    """`yes`: record native frames (C, C++) in CPU samples, at the usual rate if none is given; `all`: also those of the
+    interpreter."""
 
     hang_after_s: float = 60.0
-    """Where ranks of torch.distributed have waited for each other for so many seconds, a file says who is missing
-    (docs/dump.md); earlier where torch would give up before. 0: never."""
+    """When ranks of torch.distributed have waited for each other for so many seconds, a file says which rank is missing
+    (docs/dump.md); earlier if torch would give up before. 0: never."""
     endpoint: str = ""
     """File for the address and token of an HTTP endpoint on the loopback address (see docs/live.md); empty for none."""
 
@@ -184,37 +183,36 @@ class Options:
         if not self.flush_interval_s > 0:
             raise ProfileError(f"The flush interval must be longer than zero seconds, not {self.flush_interval_s}.")
         if not 0 <= self.hang_after_s < float("inf"):
-            raise ProfileError(f"A job hangs after a number of seconds, 0 for never, not {self.hang_after_s}.")
+            raise ProfileError(f"The hang limit must be 0 (never) or more seconds, not {self.hang_after_s}.")
         if self.max_nodes < 1000:
-            raise ProfileError(f"max_nodes is at least 1000, not {self.max_nodes}.")
+            raise ProfileError(f"max_nodes must be 1000 or more, not {self.max_nodes}.")
         if self.kernel and self.kernel not in KERNEL_LEVELS:
             raise ProfileError(f"There is no kernel level {self.kernel!r}; the levels are {', '.join(KERNEL_LEVELS)}.")
         if self.kernel and self.trace is None:
-            raise ProfileError("The kernel is recorded while a trace window is open; add --trace steps=5.")
+            raise ProfileError("--os-trace records while a trace window is open; add --trace steps=5.")
         if self.instructions not in ("", *INSTRUCTION_MODES):
             raise ProfileError(f"Instructions are sampled {' or '.join(INSTRUCTION_MODES)}, not {self.instructions!r}.")
         for name in self.gpu_metrics:
             if name not in GPU_METRICS:
                 raise ProfileError(f"There is no GPU metric {name!r}; there are {', '.join(GPU_METRICS)}, and all.")
             if name in REPLAYED_METRICS and not self.replay:
-                raise ProfileError(f"The GPU metric {name!r} takes kernels that are run again: add --replay.")
+                raise ProfileError(f"The GPU metric {name!r} needs kernels to run several times; add --replay.")
         if self.replay and not self.gpu_metrics:
-            raise ProfileError("Kernels are replayed for their counters: say which with --gpu-metrics, such as all.")
+            raise ProfileError("--replay reads counters; name them with --gpu-metrics, such as all.")
         if self.gpu_metrics and self.instructions:
             raise ProfileError(
-                "Instructions and GPU metrics are read by the same part of the device; measure them in two runs."
+                "--instructions and --gpu-metrics use the same part of the device; measure them in two runs."
             )
         if self.native not in ("", "yes", "all"):
             raise ProfileError(f"Native frames are taken with `yes` or `all`, not {self.native!r}.")
         if self.cpu_sample != 0 and not LOWEST_HZ <= self.cpu_sample <= HIGHEST_HZ:
             raise ProfileError(
-                f"CPU samples cannot be taken {self.cpu_sample:g} times a second; choose {LOWEST_HZ:g} to "
-                f"{HIGHEST_HZ:g}."
+                f"The CPU sampling rate cannot be {self.cpu_sample:g} a second; choose {LOWEST_HZ:g} to {HIGHEST_HZ:g}."
             )
         if not 0 <= self.budget <= 100:
-            raise ProfileError(f"A budget is a share of wall time from 0 to 100 percent, not {self.budget:g}.")
+            raise ProfileError(f"The budget must be a share from 0% to 100%, not {self.budget:g}.")
         if not 0 <= self.budget_after_s < float("inf"):
-            raise ProfileError(f"A budget holds after a number of seconds, not {self.budget_after_s}.")
+            raise ProfileError(f"A budget applies after 0 or more seconds, not {self.budget_after_s}.")
         if not 0 <= self.duty < 100:
             raise ProfileError(f"A duty is a share of the steps above 0 and below 100 percent, not {self.duty:g}.")
         if self.duty and self.trace is not None:

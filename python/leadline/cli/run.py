@@ -331,19 +331,21 @@ def program_of(arguments: argparse.Namespace) -> Command:
     words: list[str] = list(arguments.program)
     if arguments.code is not None:
         if not (words := [*arguments.code, *words]):
-            raise CommandError("Say which code to run: leadline run -c CODE.")
+            raise CommandError("-c needs code; write leadline run -c CODE.")
         return Command.code(words)
     if arguments.module is not None:
         words = [*arguments.module, *words]  # argparse breaks the list at a `--` among the module's own arguments
         if not words:
-            raise CommandError("Say which module to run: leadline run -m MODULE.")
+            raise CommandError("-m needs a module; write leadline run -m MODULE.")
         return Command.module(words)
     if words and words[0] == "--":
         if len(words) == 1:
-            raise CommandError("Say which command to run: leadline run -- COMMAND.")
+            raise CommandError("-- needs a command; write leadline run -- COMMAND.")
         return Command.program(words[1:])
     if not words:
-        raise CommandError("Say what to run: leadline run SCRIPT, leadline run -m MODULE, or leadline run -- COMMAND.")
+        raise CommandError(
+            "run needs a program; write leadline run SCRIPT, leadline run -m MODULE, or leadline run -- COMMAND."
+        )
     return Command.script(runnable(words))
 
 

@@ -9,7 +9,18 @@ from leadline.cli.formats import add_format
 
 FORMATS = ("text", "json", "html")
 STEPS, WARM_UP, LIMIT = 30, 5, "10min"
-WITH_VALUE = ("--steps", "--warm-up", "--limit", "--rounds", "--format", "-o", "--output", "--remedy", "--ledger")
+WITH_VALUE = (
+    "--steps",
+    "--warm-up",
+    "--limit",
+    "--rounds",
+    "--format",
+    "-o",
+    "--output",
+    "--fix",
+    "--remedy",
+    "--ledger",
+)
 
 
 def add_trial_arguments(parser: argparse.ArgumentParser) -> None:

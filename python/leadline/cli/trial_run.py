@@ -197,7 +197,7 @@ def _notes(rounds: Rounds, arguments: argparse.Namespace) -> list[str]:
         notes.append("Ctrl-C ended the trial; these are the rounds until then.")
     elif rounds.number < arguments.rounds:
         notes.append(
-            f"The time was up after {rounds.number} of {arguments.rounds} rounds; a larger --limit, fewer remedies or "
+            f"The time was up after {rounds.number} of {arguments.rounds} rounds; a larger --limit, fewer fixes or "
             "smaller --steps allow all."
         )
     if rounds.spread.repeats:

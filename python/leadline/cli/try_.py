@@ -26,13 +26,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.allow_abbrev = False
     parser.epilog = "Exit code 0: compared. 1: the program fails or has no steps to compare. 2: wrong arguments."
     parser.add_argument(
-        "--remedy",
+        "--fix",
+        dest="remedy",
         action="append",
         default=[],
         metavar="NAME[=VALUE]",
         help="try this fix, such as fused_optimizer, workers=4 or a file mine.py; may be repeated "
         "(default: what a profile of the first run suggests)",
     )
+    parser.add_argument("--remedy", action="append", help=argparse.SUPPRESS)  # what it was called
     parser.add_argument("--list", action="store_true", help="list the fixes")
     parser.add_argument("--no-predict", action="store_true", help="do not profile the first run, and predict nothing")
     parser.add_argument("--no-ledger", action="store_true", help="do not write leadline-ledger.jsonl")

@@ -46,11 +46,11 @@ class Remedy:
     def __init__(self, value: str = "") -> None:
         value = value or self.value
         if self.needs and not value:
-            raise RemedyError(f"The remedy {self.name} needs a value; write {self.name}={self.needs}.")
+            raise RemedyError(f"The fix {self.name} needs a value; write {self.name}={self.needs}.")
         if value and self.choices and value not in self.choices:
-            raise RemedyError(f"The remedy {self.name} takes {', '.join(self.choices)}, not {value!r}.")
+            raise RemedyError(f"The fix {self.name} takes {', '.join(self.choices)}, not {value!r}.")
         if value and not (self.needs or self.choices or self.value):
-            raise RemedyError(f"The remedy {self.name} takes no value; leave out {'=' + value!r}.")
+            raise RemedyError(f"The fix {self.name} takes no value; leave out {'=' + value!r}.")
         self.chosen = value
         self.check()
 
@@ -82,5 +82,5 @@ class Remedy:
     def number(self, least: int = 0) -> int:
         """The value as a whole number of at least `least`. Raises RemedyError."""
         if not self.chosen.isdecimal() or int(self.chosen) < least:
-            raise RemedyError(f"The remedy {self.name} takes a whole number from {least} on, not {self.chosen!r}.")
+            raise RemedyError(f"The fix {self.name} takes a whole number from {least} on, not {self.chosen!r}.")
         return int(self.chosen)

@@ -78,24 +78,24 @@ def of_file(file: str) -> list[type[Remedy]]:
     """The remedies that a user's file defines. Raises RemedyError where it cannot be read or defines none."""
     path = Path(file)
     if not path.is_file():
-        raise RemedyError(f"Cannot read the remedy {file}: there is no such file.")
+        raise RemedyError(f"Cannot read the fix {file}: there is no such file.")
     name = f"leadline_remedy_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise RemedyError(f"Cannot read the remedy {file}: it is no Python file.")
+        raise RemedyError(f"Cannot read the fix {file}: it is not a Python file.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise RemedyError(f"Cannot read the remedy {file}: {type(error).__name__}: {error}.") from error
+        raise RemedyError(f"Cannot read the fix {file}: {type(error).__name__}: {error}.") from error
     found = [
         one
         for one in vars(module).values()
         if isinstance(one, type) and issubclass(one, Remedy) and one.__module__ == name and hasattr(one, "name")
     ]
     if not found:
-        raise RemedyError(f"{file} defines no remedy; write a class with `leadline.remedies.Remedy` as its base.")
+        raise RemedyError(f"{file} defines no fix; write a class with `leadline.remedies.Remedy` as its base.")
     return found
 
 
@@ -103,9 +103,9 @@ def _class(name: str) -> type[Remedy]:
     if name not in SHIPPED:
         near = difflib.get_close_matches(name, SHIPPED, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}?" if near else "`leadline try --list` lists them."
-        raise RemedyError(f"There is no remedy {name!r}; {hint}")
+        raise RemedyError(f"There is no fix {name!r}; {hint}")
     module = importlib.import_module(f"leadline.remedies.shipped.{SHIPPED[name]}")
     for one in vars(module).values():
         if isinstance(one, type) and issubclass(one, Remedy) and vars(one).get("name") == name:
             return one
-    raise RemedyError(f"The remedy {name!r} is not in {module.__name__}.")
+    raise RemedyError(f"The fix {name!r} is not in {module.__name__}.")

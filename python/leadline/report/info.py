@@ -65,7 +65,7 @@ def info_text(found: dict[str, Any]) -> str:
             "with",
             ", ".join(filter(None, [interpreter, *found["frameworks"]])),
         ),
-        ("asked", found["asked"]),
+        ("options", found["asked"]),
         ("ended", "normally" if found["complete"] else "killed or crashed: data after the last flush is missing"),
         ("processes", f"{number(found['processes'])}, {number(found['threads'])} threads"),
         ("ranks", ranks),

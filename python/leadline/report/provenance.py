@@ -226,10 +226,16 @@ UNKNOWN_LOSS = "a loss of a newer release of leadline"
 _LISTED = ("counters", "gpu_metrics", "tools", "accelerators")
 
 
+_UNSAID = frozenset(("cpu_sample_unasked", "follow", "quiet"))
+"""Options that say nothing of what was measured."""
+
+
 def _asked(asked: Mapping[str, Any]) -> str:
     """What was switched on: `memory, modules, trace=steps=3`; limits and intervals are left to the file."""
     words = []
     for name, value in asked.items():
+        if name in _UNSAID:
+            continue
         if value is True:
             words.append(name)
         elif name in ("cpu_sample", "wait", "budget") and value:  # the other numbers are limits

@@ -98,7 +98,7 @@ def _header(console: Console, report: Report) -> None:
     console.print(Text("Leadline  ", style="bold blue").append(visible(meta.program), style="bold default"))
     console.print(Text(phrases.environment_text(meta), style="bright_black"))
     if meta.asked:
-        console.print(Text(visible(f"asked: {meta.asked}"), style="bright_black"))
+        console.print(Text(visible(f"options: {meta.asked}"), style="bright_black"))
     if not meta.complete:
         console.print(
             Text("The program was killed or crashed; data after the last flush is missing.", style="bold yellow")

@@ -25,7 +25,7 @@ class Batch(_Loader):
         except ValueError:
             factor = 0.0
         if not 0 < factor <= 1024:
-            raise RemedyError(f"The remedy batch takes a factor such as batch=x2, not {self.chosen!r}.")
+            raise RemedyError(f"The fix batch takes a factor such as batch=x2, not {self.chosen!r}.")
         return factor
 
     @property
