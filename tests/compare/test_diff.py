@@ -101,7 +101,7 @@ def test_steps_normalise():
 def test_one_run_per_side_states_its_minimum():
     diff = compare([run()], [run(mm=1200)])
     assert diff.step.verdict == "no clear change"
-    assert "below 30 % may be chance" in diff.smallest
+    assert "below 30 % may be noise" in diff.smallest
     verdict = judge(diff, Limits(0.05))
     assert verdict.code == 3
     assert "noise" in verdict.reasons[0]

@@ -101,7 +101,7 @@ def test_one_run_each_tells_a_change_beyond_the_spread_of_its_steps(factor):
     assert diff.step.low < factor < diff.step.high
     error = math.sqrt(2 * 0.05**2 / 200)  # of the ratio of two means of 200 steps
     chance = 100 * (limits.BETWEEN_RUNS * math.exp(limits.ERRORS * error) - 1)
-    assert f"below {chance:.2g} % may be chance" in diff.smallest
+    assert f"below {chance:.2g} % may be noise" in diff.smallest
     assert judge(diff, Limits(0.05)).code == (1 if factor > 1 else 0)
 
 

@@ -23,7 +23,7 @@ from leadline.report.summary import summarize
 def test_a_trace_window_shows_under_asked(window, said):
     profile = training()
     profile.meta["asked"] = Options.of({"trace": window}).asked()
-    assert build_report(profile).meta.asked == f"memory, modules, follow, {said}"
+    assert build_report(profile).meta.asked == f"memory, modules, {said}"
 
 
 class Terminal(io.TextIOWrapper):

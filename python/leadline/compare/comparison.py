@@ -105,8 +105,8 @@ class Diff:
             return "Exact rank statistics over the runs separate changes from noise (95 % per end)."
         runs = "One run each" if self.runs == (1, 1) else f"{self.runs[0]} and {self.runs[1]} runs"
         return (
-            f"{runs}: changes of a step's time below {percent(self.sure - 1)} may be chance; "
-            f"{ENOUGH_RUNS} runs a side tell more."
+            f"{runs}: changes of the step time below {percent(self.sure - 1)} may be noise; "
+            f"{ENOUGH_RUNS} runs for each side detect smaller changes."
         )
 
 
@@ -177,8 +177,8 @@ class _Comparison:
         if max(waited) >= CROWDED and min(step) and max(step) >= _NEWS * min(step):
             return (
                 f"Of a step {percent(waited[0])} in A and {percent(waited[1])} in B was spent waiting for a core: the "
-                f"machine was busy. Compare on one that is not, or give {ENOUGH_RUNS} runs a side, recorded "
-                "in turn."
+                f"machine was busy. Compare on an idle one, or with {ENOUGH_RUNS} runs for each side, alternating "
+                "A and B."
             )
         whole = float(b.sum() / a.sum())
         if max(whole, 1 / whole) < _NEWS:

@@ -52,7 +52,7 @@ def judge(diff: Diff, limits: Limits) -> Verdict:
                 failed.append(said)
                 slower = True
             else:
-                unclear.append(f"{said[:-1]}, which may be no more than noise. {diff.doubt or diff.smallest}")
+                unclear.append(f"{said[:-1]}, which may be noise. {diff.doubt or diff.smallest}")
     larger = False
     if limits.memory is not None:
         for what, (a, b) in (("Peak memory", diff.peak), ("Memory allocated per step", diff.alloc)):

@@ -70,9 +70,7 @@ def equality(base: Run, other: Run, spread: Spread, precision: str) -> Equality:
         if again < 0 and moved_again <= allowed_again and _is_as_far(base, other, spread.redrawn):
             return Equality(WITHIN_SPREAD, "as the baseline with other random numbers", last)
     if step < 0:
-        return Equality(
-            DIFFERENT, f"its parameters end {percent(moved)} of the way that training moved them apart", last
-        )
+        return Equality(DIFFERENT, f"its parameters differ by {percent(moved)} of what training changed in them", last)
     return Equality(DIFFERENT, f"{apart} from step {step} on{_at_end(base, other)}", last, step)
 
 

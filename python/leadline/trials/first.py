@@ -48,7 +48,7 @@ def first_run(
     began = time.monotonic()
     found: Run | None = None
     if measured:
-        tell("first run, measured, to find the steps and what is suggested")
+        tell("first run, profiled, to find the steps and the fixes to try")
         found = run(variant, plan, scratch, limit_s=limit_s, measured=lambda argv: _measuring(profile, steps, argv))
     if found is None or not found.steps:
         tell("first run, to find the steps")
@@ -80,12 +80,12 @@ def _fitting(plan: Plan, found: Run) -> tuple[Plan, list[str]]:
         steps = found.steps - warm_up
         if steps < LEAST_STEPS:
             raise TrialError(
-                f"The program ends after {found.steps} steps, too few to compare: {LEAST_STEPS} after a warm-up of "
-                "one are needed. Let it train for longer."
+                f"The program ends after {found.steps} steps, too few to compare: it needs {LEAST_STEPS} after a "
+                "warm-up of one. Let it train for longer."
             )
         notes.append(f"The program has {found.steps} steps: {steps} are timed, after a warm-up of {warm_up}.")
     if found.processes > 1:
-        notes.append(f"{found.processes} ranks take the steps; times are of the slowest, memory is of all.")
+        notes.append(f"{found.processes} ranks train; times are those of the slowest rank, memory is the sum.")
     program = str(found.record.get("facts", {}).get("program", ""))
     return replace(
         plan, steps=steps, warm_up=warm_up, mark=str(found.record["mark"]), program=program, look=False
@@ -96,10 +96,10 @@ def _outside(found: Run) -> list[str]:
     notes = []
     ports, files = found.record.get("ports", ()), found.record.get("outside", ())
     if ports:
-        notes.append(f"The program opens port {', '.join(ports)}; each run does.")
+        notes.append(f"The program opens port {', '.join(ports)} in each run.")
     if files:
         others = f" and {len(files) - 3} others" if len(files) > 3 else ""
         notes.append(
-            f"The program writes outside of its working directory, and each run does: {', '.join(files[:3])}{others}."
+            f"The program writes outside of its working directory, in each run: {', '.join(files[:3])}{others}."
         )
     return notes

@@ -154,7 +154,7 @@ def _verdict(variant: Variant, found: Change | None, computed: Equality) -> tupl
         why = f"on purpose ({variant.computes_else})" if variant.computes_else else computed.sentence
         return COMPUTES_ELSE, f"computes something else: {why}"
     if found is None:
-        return CANNOT_COMPARE, "cannot be compared: it never ran beside the baseline"
+        return CANNOT_COMPARE, "cannot be compared: no round has both it and the baseline"
     of = " a sample" if variant.samples != 1 else ""
     if found.rounds < LEAST_TO_TELL:
         return CANNOT_COMPARE, f"cannot be compared: {found.rounds} of {LEAST_ROUNDS} rounds are too few"
@@ -164,7 +164,7 @@ def _verdict(variant: Variant, found: Change | None, computed: Equality) -> tupl
         return SLOWER, f"slower{of} by {_between(found.low, found.high)}"
     if found.smallest > TOO_NOISY:
         return CANNOT_COMPARE, (
-            f"cannot be compared: the machine is too noisy, a change up to {percent(found.smallest)} stays open"
+            f"cannot be compared: the machine is too noisy for changes below {percent(found.smallest)}"
         )
     return NO_DIFFERENCE, f"no difference{of} larger than {percent(found.smallest)}"
 

@@ -99,7 +99,7 @@ def failure(one: Run, plan: Plan) -> str:
     if one.timed_out:
         return f"The program did not reach step {plan.warm_up + plan.steps} in time; its last lines:{lines}"
     if one.code:
-        return f"The program failed with exit code {one.code} by itself; its last lines:{lines}"
+        return f"The program failed with exit code {one.code} without any fix; its last lines:{lines}"
     if not one.steps:
         return (
             "The program has no step: no optimizer step, no batch of a DataLoader, no call of a module or a compiled "
@@ -181,7 +181,7 @@ def _disturbed(found: Rounds, plan: Plan, scratch: Scratch, tell: Tell) -> None:
     longest = max(_PATIENCE * max(found.seconds), _LEAST_S)
     rounded: list[Run] = []
     for kind in sorted(kinds | {"float32"}):
-        tell(f"baseline with its parameters changed by one rounding of {kind}, to see what that does to the loss")
+        tell(f"baseline with parameters changed by one rounding of {kind}, to measure the effect on the loss")
         one = run(found.variants[0], replace(plan, rounding=ROUNDING[kind]), scratch, limit_s=longest)
         if one.step_ns:
             rounded.append(replace(one, variant=kind))
@@ -192,7 +192,7 @@ def _disturbed(found: Rounds, plan: Plan, scratch: Scratch, tell: Tell) -> None:
         for variant, one in apart
     ):
         for number in (1, 2):
-            tell("baseline with other random numbers, to see what these do to the loss")
+            tell("baseline with other random numbers, to measure the effect on the loss")
             one = run(found.variants[0], replace(plan, redraw=number), scratch, limit_s=longest)
             if not one.step_ns or bit_equal(base[0], one):
                 break  # the program draws none

@@ -89,9 +89,10 @@ def notes(trial: Trial) -> list[str]:
     """How it was measured, then what was not as asked."""
     noise = f"the baseline differs by {percent(trial.noise)} from run to run" if trial.noise else "one run of each"
     device = trial.versions.get("device", "")
+    rounds = f"{trial.rounds} round{'s' if trial.rounds != 1 else ''}"
     head = (
-        f"{trial.rounds} round{'s' if trial.rounds != 1 else ''}, {trial.steps} steps after {trial.warm_up} warm-up "
-        f"run, counted by {_MARKS.get(trial.mark, trial.mark)}; {noise}{'; ' + device if device else ''}. "
+        f"{rounds}, in each {trial.steps} steps after {trial.warm_up} of warm-up, counted by "
+        f"{_MARKS.get(trial.mark, trial.mark)}; {noise}{'; ' + device if device else ''}. "
         "Brackets hold the change in 19 cases of 20."
     )
     return [head, *trial.notes]

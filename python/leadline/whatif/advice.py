@@ -11,23 +11,21 @@ def advice(report: Report) -> list[str]:
     """One paragraph per finding, the most useful first; never empty."""
     lines = [_recommend(number, prediction, report) for number, prediction in enumerate(useful(report), start=1)]
     if not lines:
-        lines.append(
-            f"Nothing that was tried would make a step of {duration(report.measured_ns)} more than one percent faster."
-        )
+        lines.append(f"No scenario makes the step of {duration(report.measured_ns)} more than one percent faster.")
     open_ = [p for p in report.scenarios if not p.hypothetical and p.verdict == "cannot tell" and not _costs_time(p)]
     if open_:
         parts = [f"{p.title} ({p.low_gain:.2f}x to {p.high_gain:.2f}x)" for p in open_]
         lines.append("This trace cannot tell whether these gain: " + ", ".join(parts) + ".")
     slower = [p for p in report.scenarios if not p.hypothetical and p.verdict == "slower" and not _costs_time(p)]
     if slower:
-        lines.append("Leave alone, since it would cost time: " + ", ".join(p.title for p in slower) + ".")
+        lines.append("These would cost time: " + ", ".join(p.title for p in slower) + ".")
     memory = [p for p in report.scenarios if _costs_time(p)]
     if memory:
         parts = [f"{p.title} {_change(p)}" for p in memory]
-        lines.append("If memory is what you lack: " + "; ".join(parts) + ".")
+        lines.append("To save memory: " + "; ".join(parts) + ".")
     lines += _bound_by(report)
     kernels = [p for p in report.scenarios if p.name == "kernel_speedup" and p.speedup >= WORTH_DOING]
-    lines += [f"Most time in one place: {p.assumptions[0]}; that would give {p.speedup:.2f}x." for p in kernels]
+    lines += [f"Largest single kernel: {p.assumptions[0]}; that would give {p.speedup:.2f}x." for p in kernels]
     return lines
 
 

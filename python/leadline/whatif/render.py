@@ -122,8 +122,8 @@ def _ledger(report: Report, *, markdown: bool) -> list[str]:
     """The rows of the ledger, with a sentence on how to read them."""
     total = sum(row.spent_ns for row in report.ledger) or 1.0
     lines = [
-        "Where the step goes along its critical path. Confidence is the share of a residual that is as long as its "
-        "equals; the rest has no known cause.",
+        "Time along the critical path. Confidence is the share of a residual that is as long as others of its "
+        "class; the rest has no known cause.",
         "",
     ]
     if markdown:
