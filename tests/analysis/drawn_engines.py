@@ -22,7 +22,7 @@ SERVED = {
     "tokenising": ("tokenising", "Turning text into tokens and back holds one thread", 0),
     "sampler_synchronisation": ("sampler", "Engine steps wait", 43),
     "graph_padding": ("padded", "of the tokens that captured graphs compute are padding", 0),
-    "logprobs_for_all": ("logprobs", "Log-probabilities are asked of", 0),
+    "logprobs_for_all": ("logprobs", "of the requests ask for log-probabilities", 0),
 }
 """By rule: the problem to draw, words of the finding's title, and its line (0: none)."""
 

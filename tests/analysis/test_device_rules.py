@@ -324,7 +324,7 @@ def test_products_in_full_precision_are_known_by_tensiles_names_and_told_in_amds
 def test_products_that_leave_matrix_units_alone_are_named_where_the_device_has_them():
     plain, matrix = (TENSILE.format(types="HHS_BH", unit=unit) for unit in ("", "_MI16x16x16x1"))
     (one,) = product(plain, **AMD)
-    assert "leave the device's matrix units (MFMA) alone" in one.title
+    assert "do not use the device's matrix units (MFMA)" in one.title
     assert product(matrix, **AMD) == []
     assert product(plain, vendor="AMD", architecture="gfx1030") == []  # has none
 
@@ -356,7 +356,7 @@ def test_other_types_of_tensile_are_not_full_precision(types):
 )
 def test_products_of_composable_kernel_and_miopen_that_miss_matrix_units(dots, matrix):
     (one,) = product(dots, **AMD)
-    assert "leave the device's matrix units (MFMA) alone" in one.title
+    assert "do not use the device's matrix units (MFMA)" in one.title
     assert product(matrix, **AMD) == []
 
 

@@ -155,19 +155,19 @@ def loading(*passes, wait_ms=30):
 def test_workers_that_each_pass_starts_anew_are_named_with_what_they_were_waited_for():
     passes = {"starts": 5, "start_ns": 5 * MS, "first_ns": 20 * MS}
     found = [one for one in analyze(loading(passes)) if one.rule == "data_loading"]
-    started = next(one for one in found if "started anew" in one.title)
+    started = next(one for one in found if "restarted" in one.title)
     assert "5 times" in started.title
     assert started.evidence == ("starting them takes 1.00 ms each time, and their first batch 4.00 ms",)
     assert started.gain.expected_ns * 10 == pytest.approx(0.8 * 20 * MS)  # four starts of five, over ten steps
     waits = next(one for one in found if "waits for data" in one.title)
-    assert any(text.startswith("67 % of it waits for the first batch of workers") for text in waits.evidence)
+    assert any(text.startswith("67 % of it is the wait for the first batch of workers") for text in waits.evidence)
     assert "persistent_workers=True" in waits.remedy
 
 
 @pytest.mark.parametrize("passes", [(), ({"starts": 2, "start_ns": MS, "first_ns": MS},) * 2])
 def test_workers_that_one_loader_starts_once_or_twice_are_no_finding(passes):
     found = [one for one in analyze(loading(*passes)) if one.rule == "data_loading"]
-    assert not any("started anew" in one.title for one in found)
+    assert not any("restarted" in one.title for one in found)
     assert not any(one.remedy.startswith("Keep them") for one in found)
 
 

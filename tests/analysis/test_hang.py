@@ -121,7 +121,7 @@ def test_a_pipeline_whose_second_stage_stopped() -> None:
         "Rank 1 did not send message no. 4 to rank 2: it has begun 3, and rank 2 waits for it."
         in (verdict.sentences[0])
     )
-    assert verdict.sentences[1].startswith("Rank 2 is behind, too")
+    assert verdict.sentences[1].startswith("Rank 2 is late, too")
 
 
 def test_a_receiver_that_has_begun_nothing_is_behind() -> None:

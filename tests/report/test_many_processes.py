@@ -43,4 +43,4 @@ def test_the_tables_of_threads_show_the_longest_and_say_how_many_are_left_out() 
     shown = [line for line in text.splitlines() if line.lstrip().startswith("process ") and " ms " in line]
     assert len(shown) == 32
     assert "process 199" in text
-    assert "68 more threads were there for less time" in text
+    assert "68 more threads ran for less time" in text

@@ -20,8 +20,7 @@ _OF_THE_PROGRAM = (
 )
 _BY_ITSELF = (
     "Call gc.freeze() after the set-up, so that permanent objects are not examined again, keep data in arrays "
-    "or tensors instead of millions of objects, or choose the time of collections (gc.disable(), gc.collect() every "
-    "few hundred steps)."
+    "or tensors instead of millions of objects, or disable it and call gc.collect() every few hundred steps."
 )
 
 

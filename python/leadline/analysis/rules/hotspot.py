@@ -20,7 +20,7 @@ _ADVICE = (
     ),
     (
         _SORTING,
-        "Sorting and selecting are slow on every device: does the step need them, on all elements, every time?",
+        "Sorting and selecting are slow on every device: check whether the step needs them, on all elements, always.",
     ),
 )
 _SMALL_NS = 30_000
