@@ -98,10 +98,10 @@ def test_a_program_that_is_no_python_ends_as_it_ends(place) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["run"], "Say what to run"),
-        (["run", "-q"], "Say what to run"),
-        (["run", "-m"], "Say which module"),
-        (["run", "--"], "Say which command"),
+        (["run"], "run needs a program"),
+        (["run", "-q"], "run needs a program"),
+        (["run", "-m"], "-m needs a module"),
+        (["run", "--"], "-- needs a command"),
         (
             ["run", "missing.py"],
             "Cannot run missing.py: there is no such file; check the name and the working directory.",
