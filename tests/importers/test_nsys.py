@@ -237,4 +237,4 @@ def test_an_export_without_states_says_so(tmp_path: Path) -> None:
     drawn["SCHED_EVENTS"] = [row[:4] for row in drawn["SCHED_EVENTS"]]
     layout = {**THREADS, "SCHED_EVENTS": "start, cpu, isSchedIn, globalTid"}
     profile = import_traces([database(tmp_path, drawn, layout)])
-    assert any("against its will is not told" in loss.detail for loss in profile.losses)
+    assert any("preemption is not recorded" in loss.detail for loss in profile.losses)

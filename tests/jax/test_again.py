@@ -29,7 +29,7 @@ def test_each_reason_names_what_was_different(run: Callable[..., Ran]) -> None:
     }
     found = analyze(ran.profile, ["recompilation"])
     remedies = {"powered": "A static argument", "summed": "jax.jit compiles for each shape"}
-    remedies |= {"scaled": "jax.jit compiles for each structure", "<lambda>": "The function is made anew"}
+    remedies |= {"scaled": "jax.jit compiles for each structure", "<lambda>": "The function is a new object"}
     for one in found:
         function = one.title.partition(",")[0]
         assert one.remedy.startswith(remedies[function]), function

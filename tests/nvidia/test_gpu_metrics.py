@@ -159,7 +159,7 @@ def test_what_is_refused_is_said_and_all_else_is_measured(tmp_path: Path, fakes:
         (["--gpu-metrics", ""], "--gpu-metrics needs names: occupancy"),
         (["--gpu-metrics", " , "], "--gpu-metrics needs names"),
         (["--gpu-metrics", "global"], "add --replay"),
-        (["--replay"], "say which with --gpu-metrics"),
+        (["--replay"], "name them with --gpu-metrics"),
         (["--instructions", "--gpu-metrics", "all"], "two runs"),
     ],
 )

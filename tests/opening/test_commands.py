@@ -135,7 +135,7 @@ def test_what_was_measured_is_never_run_as_a_program(kind: str, tmp_path: Path, 
     if Path(name).is_file():
         code, said = output_of(["run", name])
         assert code == 2
-        assert "was measured already" in said
+        assert "is a measured file, not a program" in said
 
 
 @pytest.mark.parametrize("kind", ("table", "notes", "missing"))

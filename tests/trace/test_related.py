@@ -81,7 +81,7 @@ def test_a_machine_that_was_not_compared_is_refused() -> None:
 
 def test_what_was_moved_before_is_refused() -> None:
     first, second = on_related_clocks(two(), [RELATION])
-    with pytest.raises(TraceError, match="laid over those of other machines already"):
+    with pytest.raises(TraceError, match="aligned with other machines already"):
         on_related_clocks([first, second], [RELATION])
 
 

@@ -176,7 +176,7 @@ def _running(folder: Path) -> list[str]:
         ("gc_freeze=3", "takes no value"),
         ("batch=x0", "a factor such as batch=x2"),
         ("missing.py", "there is no such file"),
-        ("pace.py", "defines no remedy"),
+        ("pace.py", "defines no fix"),
         ("bad.py", "SyntaxError"),
     ],
 )
@@ -207,4 +207,4 @@ def test_the_ledger_of_a_trial_can_be_read_back(tmp_path: Path) -> None:
 
 
 def test_a_missing_ledger_is_a_sentence(tmp_path: Path) -> None:
-    assert "`leadline try` writes it" in leadline("ledger", cwd=tmp_path, code=2).stderr
+    assert "`leadline try` writes one" in leadline("ledger", cwd=tmp_path, code=2).stderr

@@ -60,4 +60,4 @@ def test_threads_were_not_there_while_measuring_was_paused(tmp_path: Path) -> No
         assert thread.wall_ns + rested <= record["wall_ns"]
     for split in Analysis(profile).time_splits:
         assert split.parts_ns["idle"] + rested <= record["wall_ns"]
-    assert "of it paused and in no figure)" in render_text(build_report(profile))
+    assert "of it paused and not in any figure)" in render_text(build_report(profile))
