@@ -67,6 +67,15 @@ def test_one_hot_rows_times_a_matrix_are_a_look_up():
     assert not [one for one in analyze(elsewhere, ["redundant_work"]) if "one-hot" in one.title]
 
 
+def test_a_sparse_matrix_that_is_made_dense_to_be_multiplied_is_named():
+    at = "python main @ /home/ada/train.py:43"
+    dense, product = "  " + called("aten::to_dense", 20, 10), "  " + called("aten::mm", 20, 30)
+    (found,) = [one for one in analyze(training(at, dense, product), ["redundant_work"]) if "made dense" in one.title]
+    assert found.lines[0].line == 43
+    assert "torch.sparse.mm" in found.remedy
+    assert not [one for one in analyze(training(at, product), ["redundant_work"]) if "made dense" in one.title]
+
+
 @pytest.mark.parametrize(("line", "named"), [(7, True), (9, False)])
 def test_one_hot_rows_of_a_package_are_told_by_its_own_lines(line, named):
     at, package = "python main @ /home/ada/train.py:43", "  python pick @ /venv/lib/python3.11/site-packages/vq/book.py"

@@ -1,5 +1,5 @@
 """Part of `redundant_work`: results of which only a part is used, rows of one-hot numbers that pick rows of a matrix,
-and what frozen modules say of inputs that come again.
+sparse matrices that are made dense to be multiplied, and what frozen modules say of inputs that come again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Severity
 from leadline.analysis.rules.recorded_in_vain import is_told
 from leadline.schema import FrameKind
-from leadline.units import duration, percent, size
+from leadline.units import duration, percent, size, times
 
 _PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::matmul", "aten::linear", "aten::einsum")
 _RANDOM = r"rand|bernoulli|dropout|multinomial|normal_|uniform_"
@@ -27,6 +27,7 @@ def partly_used(case: Case, rule: str, learn_more: str, share: float) -> list[Fi
     made = (
         _one_position(case, rule, learn_more, share),
         _one_hot(case, rule, learn_more, share),
+        _densified(case, rule, learn_more, share),
         _frozen(case, rule, learn_more),
     )
     return [one for one in made if one is not None]
@@ -136,6 +137,47 @@ def _one_hot(case: Case, rule: str, learn_more: str, least: float) -> Finding | 
             share,
         )
     return None
+
+
+def _densified(case: Case, rule: str, learn_more: str, least: float) -> Finding | None:
+    """A sparse matrix made dense in a function that multiplies: zeros are made, read and multiplied."""
+    backward = case.in_phase("backward")
+    made = case.operators("aten::to_dense") & ~backward & (case.code_line >= 0)
+    if not made.any():
+        return None
+    line = case.code_line
+    products = case.first_of(case.operators(*_PRODUCTS) & ~backward)
+    near = made | (products & np.isin(_function(case, line), _function(case, line)[made]) & (line >= 0))
+    rows = case.first_of(near)
+    groups = case.grouped(rows, case.cost_with_all_below, np.where(rows, _function(case, line), -1))
+    for group in groups[:1]:
+        share = group.value / max(case.cost_of_all, 1)
+        if share < least:
+            return None
+        at = group.rows[made[group.rows]]
+        number = case.per_step(float(case.calls[at].sum()))
+        return Finding(
+            rule,
+            Severity.WARNING,
+            f"A sparse matrix is made dense and multiplied as a dense one, {percent(share)} of {case.cost_name}",
+            case.gain_of(group.rows, group.value, (0.3, 0.7, 1), "bound: the dense matrix, its products and gradients"),
+            tuple(group.rows[:20].tolist()),
+            case.lines([*at.tolist(), group.row], 2),
+            (f"aten::to_dense {times(number)} a step; the dense matrix, its products and gradients take "
+             f"{duration(case.per_step(group.value))} of it",),
+            "Multiply it as it is: torch.sparse.mm(sparse, dense) reads and multiplies the entries that there are.",
+            learn_more,
+            share,
+        )  # fmt: skip
+    return None
+
+
+def _function(case: Case, line: np.ndarray) -> np.ndarray:
+    """Of each node the function that its line of code stands in, as a number."""
+    frames = case.tree.frames
+    frame = case.tree.frame_of[np.maximum(line, 0)]
+    key = frames["file"].astype(np.int64)[frame] * (len(case.tree.tables.strings) + 1) + frames["name"][frame]
+    return np.where(line >= 0, key, -1)
 
 
 def _frozen(case: Case, rule: str, learn_more: str) -> Finding | None:
