@@ -41,7 +41,7 @@ _PROCESS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("pid", "parent_pid", "rank", "local_rank", "ended_at_ns", "forked_from"), int),
     **dict.fromkeys(("session", "identity", "parent_identity", "boot_id", "hostname"), str),
     **dict.fromkeys(("not_measured", "not_written", "python_frames"), str),
-    **dict.fromkeys(("sources", "launch", "dataflow", "exit", "kernel"), dict),
+    **dict.fromkeys(("sources", "launch", "dataflow", "exit", "kernel", "recorder"), dict),
     **dict.fromkeys(("tools", "passes", "loaders", "engines", "killed"), list),
 }
 _PROGRAM: dict[str, type | tuple[type, ...]] = {

@@ -152,6 +152,7 @@ def _process(
             "has_sync_records": known,
             "memory": _memory(ordered),
             "process": process,
+            "recorder": record_of_rows(profile)[process].get("recorder", {}),
             "begin_ns": origin,  # time 0 on the clock of the profile's events
             # what the machine's CLOCK_REALTIME is ahead of its own CLOCK_MONOTONIC
             "clock_ns": (clock or 0) + moved_ns(record_of_rows(profile)[process]),

@@ -265,7 +265,7 @@ def test_low_and_high_are_named_the_right_way_round():
 @pytest.mark.parametrize(
     ("mark", "sentence"),
     [
-        ("Optimizer.step#Muon.step", "no element-wise update"),
+        ("Optimizer.step#Muon.step", "not an element-wise update"),
         ("Optimizer.step#Mystery.step", "arithmetic of Mystery is not known"),
     ],
 )

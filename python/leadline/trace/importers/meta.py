@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from leadline import _version
@@ -26,11 +26,13 @@ def imported_meta(
     complete: bool = True,
     estimated: str = "",
     allocators: Sequence[History] = (),
+    recorder_options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The meta of one process that `recorder` recorded in the file `source`.
 
     `origin_ns`: CLOCK_REALTIME when it began, or what the file's clock showed. `estimated`: a sentence on what its
     figures are not, for readers to print; empty where they are measured. `allocators`: in times of the trace.
+    `recorder_options`: what the file says of its recorder, for predictions.
     """
     started_ns = origin_ns if origin_ns >= _REALTIME_NS else 0
     clock = {"monotonic_ns": 0, "realtime_ns": origin_ns, "uncertainty_ns": 0}
@@ -47,6 +49,8 @@ def imported_meta(
         "complete": complete,
         "python_frames": "read",
     }
+    if recorder_options:
+        record["recorder"] = dict(recorder_options)
     if allocators:
         record["dataflow"] = {"allocators": [one.record() for one in allocators]}
     said = {"ok": True, "version": "", "message": f"Made from {source}, {recorder}."}

@@ -303,7 +303,7 @@ class Import:
             trace.source, self.recorder, pid=self._pid(), rank=trace.rank, world_size=trace.world_size,
             origin_ns=trace.origin_ns, wall_ns=end_ns, complete=trace.complete,
             estimated=f"Made from {self.recorder}, which holds no CPU time: Python's share is an estimate.",
-            allocators=self.allocators(),
+            allocators=self.allocators(), recorder_options=self.trace.facts.get("recorder"),
         )  # fmt: skip
 
     def allocators(self) -> Sequence[History]:
