@@ -44,7 +44,7 @@ def measured(program: str, remedy: str, arguments: argparse.Namespace) -> list[d
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / f"{program}.py").write_text(PROGRAMS[program].text, encoding="utf-8")
-        words = ("try", "--limit", arguments.limit, "--steps", str(arguments.steps), "--remedy", remedy)
+        words = ("try", "--limit", arguments.limit, "--steps", str(arguments.steps), "--fix", remedy)
         done = subprocess.run(
             [sys.executable, "-m", "leadline", *words, f"{program}.py"],
             cwd=folder,

@@ -220,7 +220,7 @@ def _host(host: Mapping[str, Any]) -> str:
     return ", ".join(part for part in (*parts, f"{cpus} CPUs" if cpus > 0 else "") if part)
 
 
-UNKNOWN_LOSS = "a loss of a newer release of leadline"
+UNKNOWN_LOSS = "a loss that a newer release of leadline knows"
 
 
 _LISTED = ("counters", "gpu_metrics", "tools", "accelerators")
