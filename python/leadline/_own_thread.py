@@ -11,7 +11,7 @@ import _thread
 import contextlib
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,8 @@ class OwnThread:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         try:
             signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
-            _original("start_new_thread")(self._run, ())
+            with _named_as_ours():
+                _original("start_new_thread")(self._run, ())
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -71,15 +72,25 @@ class OwnThread:
     def _run(self) -> None:
         self.ident = _original("get_ident")()
         with contextlib.suppress(BaseException):
-            _take_name()
-        with contextlib.suppress(BaseException):
             self._target(*self._arguments)
         self._ended.set()
 
 
-def _take_name() -> None:
-    """By which samplers of CPU time and waits tell it from the program's (native/providers/cpu)."""
-    Path("/proc/thread-self/comm").write_text("leadline-python", encoding="ascii")
+@contextlib.contextmanager
+def _named_as_ours() -> Iterator[None]:
+    """A thread that is begun inside has a name by which samplers of CPU time and waits tell it from the program's
+    (native/providers/cpu) from its first moment: the system gives it that of the thread that begins it."""
+    name = Path("/proc/thread-self/comm")
+    before = None
+    with contextlib.suppress(OSError):
+        before = name.read_bytes()
+        name.write_bytes(b"leadline-python")
+    try:
+        yield
+    finally:
+        if before is not None:
+            with contextlib.suppress(OSError):
+                name.write_bytes(before.removesuffix(b"\n"))
 
 
 def _original(name: str) -> Any:

@@ -76,3 +76,13 @@ def test_the_programs_signals_are_not_for_it() -> None:
     assert thread.join(10)
     assert {signal.SIGTERM, signal.SIGUSR2, signal.SIGINT} <= masks[0]
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+
+
+def test_a_thread_is_named_as_ours_from_its_first_moment_and_nobody_else_is() -> None:
+    def name() -> str:
+        return Path("/proc/thread-self/comm").read_text().strip()
+
+    before, seen = name(), []
+    thread = OwnThread(lambda: seen.append(name()))
+    thread.start()
+    assert thread.join(10) and seen == ["leadline-python"] and name() == before

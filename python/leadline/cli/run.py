@@ -108,6 +108,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-c", dest="code", nargs=argparse.REMAINDER, metavar="CODE", help="run a line of code, as python -c does"
     )
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="the script and its arguments")
+    more.add("--plan", action="store_true", help="print the most that the run will cost here, and run nothing")
     more.add("--no-follow", action="store_true", help="measure the first Python process only, not its children")
     more.add("--no-memory", action="store_true", help="do not record tensor memory")
     more.add(
@@ -191,6 +192,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the program under measurement; returns its exit code (or dies by its signal). 2: it was never started."""
+    if arguments.plan:
+        from leadline.cli.plan import print_plan
+
+        print_plan(lambda: _options(arguments))
+        return 0
     status, path, rolling = measure(arguments, lambda: _options(arguments))
     if path is not None and not arguments.quiet:
         print_the_summary(path)
