@@ -165,7 +165,7 @@ def _densified(case: Case, rule: str, learn_more: str, least: float) -> Finding 
             case.lines([*at.tolist(), group.row], 2),
             (f"aten::to_dense {times(number)} a step; the dense matrix, its products and gradients take "
              f"{duration(case.per_step(group.value))} of it",),
-            "Multiply it as it is: torch.sparse.mm(sparse, dense) reads and multiplies the entries that there are.",
+            "Multiply it unchanged: torch.sparse.mm(sparse, dense) reads and multiplies the entries that there are.",
             learn_more,
             share,
         )  # fmt: skip
