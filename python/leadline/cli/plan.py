@@ -50,10 +50,10 @@ def text(found: Forecast, options: Options) -> str:
         each = f"{options.sample_hz:g} a second, {duration(found.sample_ns)} each"
         time.append(("CPU samples", f"{each}: {percent(found.samples_share)} of a thread's CPU time"))
     if options.wait:
-        each = f"{options.wait:g} looks a second, {duration(LOOK_NS)} each"
+        each = f"{options.wait:g} samples a second, {duration(LOOK_NS)} each"
         time.append(("waits", f"{each}: {percent(found.looks_share)} of the time for each waiting thread"))
     each = f"every {options.flush_interval_s:g} s, {duration(found.segment_ns)} for {number(USUAL_PATHS)} call paths"
-    time.append(("segments", f"{each}: {percent(found.segments_share)} of the time, on a thread of its own"))
+    time.append(("segments", f"{each}: {percent(found.segments_share)} of the time, on its own thread"))
     time.append(("limit", _limit(options)))
     lines = ["At most, on this machine; nothing was run.", "memory of each process"]
     lines += [f"  {name:<14}{words}" for name, words in memory]
