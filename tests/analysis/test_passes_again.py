@@ -111,6 +111,17 @@ def test_layers_that_see_the_whole_text_in_each_turn_are_named(sizes: list[int])
     assert "use_cache" in found.remedy
 
 
+def test_layers_whose_shapes_are_kept_are_one_layer():
+    """With shapes each length of the text is a node of its own."""
+    lines = ["process talk.py | pid=5", "  thread main | tid=5", "    python generate @ talk.py:7"]
+    lines += ["      module model [Model]", "        module model.up [Linear]"]
+    for turn, size in enumerate(EVEN):
+        shapes = f'detail={{"shapes":[[{64 + turn},128]],"types":["float"]}}'
+        lines.append(f"          operator aten::addmm | time={MS}/1 call_time={MS}/1 alloc_bytes={size} {shapes}")
+    (found,) = told(build("\n".join(lines)), "redundant_work")
+    assert "computes again what earlier iterations computed" in found.title
+
+
 def test_one_new_token_a_turn_and_lengths_by_chance_are_no_such_thing():
     chance = random.Random(3)
     lengths = [[512 * 64] + [512] * 39, [512] * 40]

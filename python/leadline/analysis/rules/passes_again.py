@@ -4,6 +4,8 @@ passes done twice by checkpointing, and models that see in each turn all that th
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from leadline.analysis.calls_in_source import lines_that_call, unique_lines
@@ -125,14 +127,15 @@ def _longer(case: Case, rule: str, learn_more: str, least: float) -> Finding | N
         return None
     tree = case.tree
     scopes = case.analysis.scopes
-    grows = case.operators(*_WEIGHTED) & (scopes.module >= 0) & even_growth(tree.exclusive("alloc_bytes"))
+    layers = case.operators(*_WEIGHTED) & (scopes.module >= 0)
+    sizes = _of_all_shapes(case, layers)
+    grows = layers & even_growth(sizes)
     top = case.outermost((tree.kinds == int(FrameKind.MODULE)) & case.loop.inside)
     rows = np.unique(top[np.flatnonzero(grows & (top >= 0))])
     ns = int(case.cost_with_all_below[rows].sum())
     share = ns / max(case.cost_of_all, 1)
     if not len(rows) or share < least:
         return None
-    sizes = tree.exclusive("alloc_bytes")
     row = int(np.flatnonzero(grows)[np.argmax(sizes.sum[grows])])
     low, high, count = int(sizes.min[row]), int(sizes.max[row]), int(sizes.count[row])
     spared = 1 - (high - low) / max(count - 1, 1) / max(float(sizes.sum[row]) / count, 1.0)
@@ -149,6 +152,25 @@ def _longer(case: Case, rule: str, learn_more: str, least: float) -> Finding | N
         learn_more,
         share,
     )  # fmt: skip
+
+
+def _of_all_shapes(case: Case, layers: Mask) -> Measures:
+    """Bytes of the results of a layer's operator: where shapes are kept, each shape is a node of its own."""
+    tree = case.tree
+    found = tree.exclusive("alloc_bytes")
+    rows = np.flatnonzero(layers & (found.count > 0))
+    names = tree.frames["name"].astype(np.int64)[tree.frame_of[rows]]
+    key = case.analysis.scopes.module[rows] * (len(tree.tables.strings) + 1) + names
+    _, group = np.unique(key, return_inverse=True)
+    number = int(group.max(initial=-1)) + 1
+    low, high = (np.full(number, value, np.int64) for value in (np.iinfo(np.int64).max, np.iinfo(np.int64).min))
+    np.minimum.at(low, group, found.min[rows])
+    np.maximum.at(high, group, found.max[rows])
+    columns = {name: getattr(found, name).copy() for name in ("count", "sum", "min", "max", "sum_squares")}
+    for name in ("count", "sum", "sum_squares"):
+        columns[name][rows] = np.bincount(group, columns[name][rows], number)[group]
+    columns["min"][rows], columns["max"][rows] = low[group], high[group]
+    return replace(found, **columns)
 
 
 def even_growth(sizes: Measures) -> Mask:
