@@ -13,6 +13,8 @@ const made = { faults: [] };
 for (const colorScheme of ["light", "dark"])
   await withPage({ colorScheme, bypassCSP: true, viewport: { width: 1440, height: 900 } }, async (page, seen) => {
     await open(page, address);
+    await page.waitForSelector("section:not([hidden]) .sentence");
+    await settled(page);
     const texts = (selector) => page.locator(`section:not([hidden]) ${selector}`).allInnerTexts();
     const widths = (selector) =>
       page

@@ -102,3 +102,14 @@ def test_an_endless_step_and_foreign_text_are_drawn(browse, tmp_path):
     seen = browse("changes.mjs", page)
     assert seen["faults"] == []
     assert seen["sentence"] == strange
+
+
+def test_a_file_of_the_comparison_is_the_same_page(profiles, browse, tmp_path):
+    _, before, after = profiles
+    page = tmp_path / "diff.html"
+    assert main(["diff", str(before), str(after), "-o", str(page)]) == 0
+    seen = browse("changes.mjs", page)
+    assert seen["faults"] == []
+    assert seen["sentence"].startswith("A step takes ") and " instead of " in seen["sentence"]
+    assert len(seen["bars"]) == 2 and max(seen["widths"]) > min(seen["widths"])
+    assert "What changed" in seen["heads"]

@@ -371,9 +371,15 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
         help={() => setHelp(true)}
       />
       {meta.complete || (live && live.state !== "ended") ? null : (
-        <div class="banner">The process was killed; data after the last flush is missing.</div>
+        <aside class="banner" aria-label="Incomplete">
+          The process was killed; data after the last flush is missing.
+        </aside>
       )}
-      {python?.trouble ? <div class="banner">{visible(python.trouble)}</div> : null}
+      {python?.trouble ? (
+        <aside class="banner" aria-label="Trouble">
+          {visible(python.trouble)}
+        </aside>
+      ) : null}
       <main>
         {pages.map(([name, , made]) => (
           <section

@@ -22,6 +22,7 @@ interface PageData {
   sources: Record<string, string>;
   /** Those that the page was made with. */
   predicted?: Predicted[];
+  compared?: Compared;
 }
 
 /** What the document shows where it is no profile but an answer about changes. */
@@ -73,6 +74,10 @@ class Embedded implements Host {
 
   async findings(index: number): Promise<Findings | null> {
     return this.data.findings[index] ?? null;
+  }
+
+  async comparison(): Promise<Compared | null> {
+    return this.data.compared ?? null;
   }
 
   async source(file: string): Promise<string | null> {

@@ -33,7 +33,7 @@ SIDES = "\x00sides"
 def run(arguments: argparse.Namespace) -> int:
     from leadline.cli.files import open_profile, write_result
     from leadline.compare import compare
-    from leadline.report.comparison import html_comparison, json_comparison, markdown_comparison, text_comparison
+    from leadline.report.comparison import json_comparison, markdown_comparison, text_comparison
 
     files = [*([*arguments.baseline, SIDES] if arguments.baseline else []), *arguments.files]
     if arguments.baseline and files.count(SIDES) == 2:
@@ -53,12 +53,16 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.top < 1:
         raise CommandError("--top needs a number of rows of 1 or more.")
-    found = compare([open_profile(file) for file in before], [open_profile(file) for file in after])
+    sides = [open_profile(file) for file in before], [open_profile(file) for file in after]
+    found = compare(*sides)
     chosen = chosen_format(arguments, _FORMATS)
     if chosen == "json":
         text = json_comparison(found)
+    elif chosen == "html":
+        from leadline.report.html import render_comparison
+
+        text = render_comparison((before[0], sides[0][0]), (after[0], sides[1][0]), found)
     else:
-        forms = {"text": text_comparison, "markdown": markdown_comparison, "html": html_comparison}
-        text = forms[chosen](found, arguments.top)
+        text = {"text": text_comparison, "markdown": markdown_comparison}[chosen](found, arguments.top)
     write_result(text, arguments.output, force=arguments.force)
     return 0

@@ -1,10 +1,9 @@
-"""A comparison as text, Markdown for a pull request, JSON and one HTML page. What hinders comparing comes before any
+"""A comparison as text, Markdown for a pull request, and JSON. What hinders comparing comes before any
 number."""
 
 from __future__ import annotations
 
 import dataclasses
-import html
 import json
 
 from leadline.compare import Change, Diff, Figure, Verdict
@@ -68,21 +67,6 @@ def json_comparison(diff: Diff, verdict: Verdict | None = None, most: int = _JSO
     return json.dumps(data, indent=1) + "\n"
 
 
-def html_comparison(diff: Diff, top: int = 50) -> str:
-    """One self-contained page without scripts."""
-    parts = [f"<p class=bad>{html.escape(line)}</p>" for line in _hindrances(diff)]
-    parts.append(f"<p>{html.escape(_runs(diff))}</p>")
-    parts.append(_html_table(("per step", "A", "B", "change", "interval", "verdict"), _totals(diff)))
-    for title, changes in _sections(diff, top):
-        rows = [_change(one) for one in changes]
-        parts += [f"<h2>{title}</h2>", _html_table(("path", "A", "B", "change", "calls", "verdict"), rows)]
-    for name, groups in diff.groups.items():
-        parts += [f"<h2>by {name}</h2>", _html_table((name, "A", "B", "change"), _group(groups, top))]
-    moved = [f"{a} is now {b}" for a, b in diff.renamed] + [f"{n} moved from {a} to {b}" for n, a, b in diff.moved]
-    parts += [f"<p>{html.escape(name_text(line))}</p>" for line in moved[:top]]
-    return _PAGE.format(body="\n".join(parts))
-
-
 def markdown_verdict(diff: Diff, verdict: Verdict) -> str:
     """The verdict with its reasons and the whole comparison, for a comment of a pull request."""
     lines = [f"**gate: {verdict.word}**", "", *(f"- {escaped(name_text(reason))}" for reason in verdict.reasons)]
@@ -97,13 +81,6 @@ def text_verdict(verdict: Verdict) -> str:
 
 
 _RIGHT = (False, True, True, True, True, False)
-_PAGE = """<!doctype html><html lang=en><meta charset=utf-8><title>Leadline diff</title>
-<style>body{{font:14px system-ui;margin:2em;max-width:110em}}td,th{{padding:.2em .8em;text-align:right;border-bottom:1px
-solid #8884}}td:first-child,th:first-child{{text-align:left}}.bad{{color:#c00;font-weight:600}}</style>
-<h1>What changed</h1>
-{body}
-</html>
-"""
 
 
 def _hindrances(diff: Diff) -> list[str]:
@@ -182,12 +159,6 @@ def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
         *(tuple(escaped(cell) for cell in row) for row in rows),
     ]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _html_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><tr>{head}</tr>{body}</table>"
 
 
 def _finite(value: object) -> object:

@@ -12,6 +12,7 @@ import base64
 import hashlib
 import html
 import json
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,13 @@ from leadline._dataclass import replace
 from leadline.analysis import Analysis
 from leadline.analysis.analyze import quiet
 from leadline.analysis.findings import Findings, as_object, from_object
-from leadline.profiles import Profile
+from leadline.compare import Diff
+from leadline.compare.align import align
+from leadline.profiles import Profile, open_profile
 from leadline.report.build import build_report
 from leadline.report.changes import Changes, changes_object
+from leadline.report.compared_tree import compared_tree
+from leadline.report.comparison import comparison_object
 from leadline.report.embedded import Embedded, embedded
 from leadline.report.json_report import report_object
 from leadline.report.model import Report, ReportOptions
@@ -56,8 +61,7 @@ def render_html(
         "sources": dict(sources or {}),
         **({"predicted": list(predicted)} if predicted else {}),
     }
-    profiles = f'<script type="text/plain" id="profile-0">{base64.b64encode(held.data).decode()}</script>'
-    return _page(visible(report.meta.program), data, profiles, "", tuple(sources or ()))
+    return _page(visible(report.meta.program), data, _profile_script(0, held.data), "", tuple(sources or ()))
 
 
 def render_server_page(names: list[str], live: bool = False) -> str:
@@ -67,6 +71,40 @@ def render_server_page(names: list[str], live: bool = False) -> str:
     return _page(
         title, {"server": True, "version": __version__, "names": names, "live": live}, "", "; connect-src 'self'"
     )
+
+
+def render_comparison(before: tuple[str, Profile], after: tuple[str, Profile], diff: Diff) -> str:
+    """Two profiles, by name, as one page that opens on what changed: `diff`, which may be of more runs of each."""
+    options = ReportOptions(top=_STORED_PATHS, frames=False, verdict=True, whole_tables=True)
+    reports, findings, profiles, drawn = [], [], [], []
+    for place, (name, profile) in enumerate((before, after)):
+        held, found = embedded(profile), findings_of(profile)
+        reports.append(page_report(build_report(profile, options, name, found), held))
+        findings.append(None if found is None else page_findings(found, held))
+        profiles.append(_profile_script(place, held.data))
+        drawn.append(profile if held.row_of is None else _of_bytes(held.data))
+    aligned = align(drawn, [False, True])
+    data = {
+        "version": __version__,
+        "names": [before[0], after[0]],
+        "reports": reports,
+        "findings": findings,
+        "sources": {},
+        "compared": {"found": comparison_object(diff), "tree": compared_tree(aligned, *drawn)},
+    }
+    return _page(f"{visible(before[0])} and {visible(after[0])}", data, "".join(profiles), "")
+
+
+def _of_bytes(data: bytes) -> Profile:
+    """What the page holds of a profile too large for one, as its reader sees it."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "held.leadline"
+        file.write_bytes(data)
+        return open_profile(file)
+
+
+def _profile_script(place: int, data: bytes) -> str:
+    return f'<script type="text/plain" id="profile-{place}">{base64.b64encode(data).decode()}</script>'
 
 
 def render_changes(found: Changes) -> str:

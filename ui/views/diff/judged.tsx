@@ -33,7 +33,8 @@ export function Judged({ found }: { found: Comparison }) {
         <table class="costs judged">
           <thead>
             <tr>
-              {["", "before", "after", "change", "interval", "verdict"].map((head) => (
+              <td />
+              {["before", "after", "change", "interval", "verdict"].map((head) => (
                 <th scope="col">{head}</th>
               ))}
             </tr>
