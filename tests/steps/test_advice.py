@@ -32,7 +32,7 @@ def two_ranks(cpu_ms: tuple[int, int], talk_ms: tuple[int, int], wrapper: str = 
 def test_the_rank_that_comes_late_is_named_and_not_the_one_that_waits() -> None:
     """Rank 0 spends longer in operators, but runs as long: it waits there for rank 1."""
     (found,) = analyze(two_ranks((100, 100), (600, 50)), ["imbalance"])
-    assert found.title.startswith("Rank 1 comes late")
+    assert found.title.startswith("Rank 1 is late")
     assert analyze(two_ranks((100, 100), (600, 590)), ["imbalance"]).findings == ()
     (found,) = analyze(two_ranks((900, 100), (600, 590)), ["imbalance"])
     assert found.title.startswith("Rank 0 works")

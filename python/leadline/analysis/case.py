@@ -15,9 +15,9 @@ from leadline._dataclass import dataclass, replace
 from leadline.analysis import Analysis
 from leadline.analysis.busy import busy_share
 from leadline.analysis.columns import Mask, Rows, group_sums, nearest, preorder, subtree_sums
+from leadline.analysis.compilations import OfCompilations
 from leadline.analysis.loop import Loop, find_loop, widened
 from leadline.analysis.occasional import around, validation
-from leadline.analysis.ofsource import OfSource
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.ranks import is_folded_profile
 from leadline.analysis.sourcecode import Block, Sources, hashes
@@ -54,7 +54,7 @@ def _cwd(profile: Profile) -> str:
     return cwd if isinstance(cwd, str) else ""
 
 
-class Case(OfSource):
+class Case(OfCompilations):
     """One profile under examination."""
 
     def __init__(self, profile: Profile) -> None:
@@ -352,20 +352,6 @@ class Case(OfSource):
         """Time of all steps that no operator, phase or wait in them explains: what else happens between their marks.
         All of it where no clock told their length."""
         return max(0.0, self.total_ns - self.loop.work_ns * self.loop.steps) if self.loop.measured_by else self.total_ns
-
-    @cached_property
-    def compiled_again_ns(self) -> int:
-        return int(self.compiled_again(self.loop).sum())
-
-    def compiled_again(self, loop: Loop) -> Rows:
-        """Per node, over all steps: compiling in the loop's thread behind each place's longest, which is its first; one
-        more is for the last batch, which is smaller."""
-        outer = self.first_of(self.named(FrameKind.PHASE, "compile"))
-        thread = self.analysis.scopes.thread
-        calls = self.tree.exclusive("call_time")
-        outer &= (thread == thread[loop.anchors[0]]) & (calls.count > 2)
-        found: Rows = np.where(outer, calls.sum - calls.max, 0)
-        return found
 
     @cached_property
     def saving(self) -> Mask:

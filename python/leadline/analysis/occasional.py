@@ -25,6 +25,8 @@ class Around:
 
     rare: Mask
     outside: Mask
+    elsewhere: Mask
+    """Before or behind the loop, as the source says, with what is not of it anyway."""
     lines: Mask
     """Nodes of the lines, in the loop's function, that only some steps come to: nearly everything below is rare, or the
     source says so (`if step % 100 == 0:`)."""
@@ -57,12 +59,13 @@ def around(tree: Tree, loop: Loop, sources: Sources) -> Around:
                 outside[other] = True
     candidates = rare
     rare, outside = (nearest(tree.shape, mask) >= 0 if mask.any() else mask for mask in (rare, outside))
+    elsewhere = outside & ~rare
     compiling = nearest(tree.shape, tree.frame_rows(FrameKind.PHASE, "compile")[tree.frame_of]) >= 0
     validating = validation(tree, loop)
     below = nearest(tree.shape, validating) >= 0
-    outside = (outside & ~rare | below) & loop.inside
+    outside = (elsewhere | below) & loop.inside
     rare = (rare | below) & ~loop.inside & ~is_setup(tree) & ~compiling
-    return Around(rare, outside, branches | _wholly(tree, loop, candidates, rare) | validating)
+    return Around(rare, outside, elsewhere, branches | _wholly(tree, loop, candidates, rare) | validating)
 
 
 def validation(tree: Tree, loop: Loop) -> Mask:

@@ -20,6 +20,17 @@ def compiled_functions(tree: Tree) -> tuple[set[str], set[str]]:
     return found
 
 
+def differentiated(tree: Tree) -> set[tuple[int, str]]:
+    """Where (a node) JAX runs a function of the program's and, for itself, another of its name: the derivative. Each
+    call of `jax.grad` of a jitted function runs both."""
+    asked: dict[tuple[int, str], set[bool]] = {}
+    for row in np.flatnonzero(tree.frame_rows(FrameKind.PHASE, "compile")[tree.frame_of]).tolist():
+        detail = tree.node(row).detail
+        if name := detail.get("function"):
+            asked.setdefault((int(tree.parent[row]), str(name)), set()).add(detail.get("of") != "jax")
+    return {place for place, by in asked.items() if len(by) == 2}
+
+
 def function_of(name: str) -> str:
     """`train_step` of `jit(train_step)`."""
     return name.partition("(")[2].removesuffix(")")

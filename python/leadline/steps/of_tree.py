@@ -18,7 +18,7 @@ from leadline.profiles import Profile, Tree
 from leadline.profiles.rollup import nearest
 from leadline.profiles.step_rows import rows_of
 from leadline.schema import FrameKind
-from leadline.steps.jax_programs import compiled_functions
+from leadline.steps.jax_programs import compiled_functions, differentiated, function_of
 from leadline.steps.model import BATCHES, LAUNCHES, MODULE_CALLS, OPTIMIZER, PROGRAM_CALLS, STEP_CALLS
 from leadline.steps.recorded import ACCIDENT, ENOUGH, Recorded, by_process
 
@@ -267,6 +267,7 @@ class _Tree:
             if not rows.size:
                 continue
             spent, calls = self._of_one_line(rows, time)[1], self._of_one_line(rows, self._calls)[1]
+            calls = np.where(self._runs_twice(rows), (calls + 1) // 2, calls)
             best = int(np.argmax(spent))
             first, steps = int(rows[best]), int(calls[best])
             in_turn = calls == steps  # the layers of a list are called one after another
@@ -277,6 +278,11 @@ class _Tree:
         if self.imported or self._outermost("either", process).size:
             return None
         return self._launches(number, process)
+
+    def _runs_twice(self, rows: Rows) -> Mask:
+        """Programs of which each call runs a derivative of the same name, too."""
+        tree, places = self.tree, differentiated(self.tree)
+        return np.array([(int(tree.parent[row]), function_of(tree.node(row).name)) in places for row in rows.tolist()])
 
     @cached_property
     def _kernels(self) -> _ByProcess:

@@ -53,7 +53,7 @@ class Recompilation(Rule):
         for group in case.by_line(outer, whole):
             number = int(calls.count[group.rows].max(initial=0))
             line = case.line(group.row)
-            needless = max(_again(case, row) for row in group.rows.tolist())
+            needless = max(case.compiled_needlessly(row, case.loop) for row in group.rows.tolist())
             if needless < values["times"] - 1 or (line is not None and origin(line.file) < Origin.PACKAGE):
                 continue  # what a compiler builds on threads of its own is no function of the program's
             again = int(group.value * (number - 1) / number)
@@ -84,22 +84,6 @@ class Recompilation(Rule):
                 )
             )
         return made[:2]
-
-
-def _again(case: Case, row: int) -> int:
-    """How often what is compiled at this node was compiled without need. A function of the program's needs one. An
-    operation of JAX that runs by itself needs one for each of its calls in a step, as a line has many of them (one for
-    each parameter); where it runs in few steps it is set-up."""
-    number = int(case.tree.exclusive("call_time").count[row])
-    detail = case.tree.node(row).detail
-    if detail.get("of") != "jax":
-        return number - 1
-    runs = sum(
-        int(case.tree.exclusive("call_time").count[other])
-        for other in case.tree.shape.children(int(case.tree.parent[row])).tolist()
-        if case.tree.node(other).name == f"jit({detail.get('function')})"
-    )
-    return 0 if 2 * runs < case.loop.steps else number - max(1, -(-runs // case.loop.steps))
 
 
 def _function(case: Case, row: int) -> str:

@@ -1,0 +1,60 @@
+"""What a `Case` knows of code that was compiled more often than the program needs. Part of a `Case`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import cached_property
+
+import numpy as np
+
+from leadline.analysis.columns import Mask, Rows
+from leadline.analysis.loop import Loop
+from leadline.analysis.occasional import around
+from leadline.analysis.ofsource import OfSource
+from leadline.schema import FrameKind
+
+
+class OfCompilations(OfSource):
+    """See `Case`."""
+
+    @abstractmethod
+    def named(self, kind: FrameKind, name: str) -> Mask: ...
+
+    @abstractmethod
+    def first_of(self, wanted: Mask) -> Mask: ...
+
+    @cached_property
+    def compiled_again_ns(self) -> int:
+        return int(self.compiled_again(self.loop).sum())
+
+    def compiled_again(self, loop: Loop) -> Rows:
+        """Per node, over all steps: compiling in the loop's thread behind each place's longest, which is its first; one
+        more is for the last batch, which is smaller. Of places before or behind the loop, and where each of several
+        operations on one line is compiled once, none."""
+        outer = self.first_of(self.named(FrameKind.PHASE, "compile"))
+        thread = self.analysis.scopes.thread
+        calls = self.tree.exclusive("call_time")
+        outer &= (thread == thread[loop.anchors[0]]) & (calls.count > 2)
+        if outer.any():
+            outer &= ~around(self.tree, loop, self.sources).elsewhere
+        found: Rows = np.where(outer, calls.sum - calls.max, 0)
+        for row in np.flatnonzero(outer).tolist():
+            if self.compiled_needlessly(row, loop) <= 0:
+                found[row] = 0
+        return found
+
+    def compiled_needlessly(self, row: int, loop: Loop) -> int:
+        """How often what is compiled at this node was compiled without need. A function of the program's needs one. An
+        operation of JAX that runs by itself needs one for each of its calls in a step, as a line has many of them (one
+        for each parameter); where it runs in few steps it is set-up."""
+        calls = self.tree.exclusive("call_time").count
+        number = int(calls[row])
+        detail = self.tree.node(row).detail
+        if detail.get("of") != "jax":
+            return number - 1
+        runs = sum(
+            int(calls[other])
+            for other in self.tree.shape.children(int(self.tree.parent[row])).tolist()
+            if self.tree.node(other).name == f"jit({detail.get('function')})"
+        )
+        return 0 if 2 * runs < loop.steps else number - max(1, -(-runs // loop.steps))
