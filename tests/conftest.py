@@ -31,6 +31,14 @@ os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
 
+# How long one example takes rests on what else runs here; each test has its limit.
+with contextlib.suppress(ImportError):
+    from hypothesis import settings
+
+    settings.register_profile("here", deadline=None)
+    settings.load_profile("here")
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _sources_of_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Programs that tests write lie below their temporary folder, from where no profile is read in real life."""

@@ -61,11 +61,11 @@ def test_a_late_rank_has_a_tree_of_its_own(tmp_path: Path, capsys) -> None:
     told = json.loads(capsys.readouterr().out)
     assert told["totals"]["time"]["sum"] == own.tree.root.inclusive("time").sum
     assert told["ranks"] is None
-    for words, why in ((["--rank", "3"], "has ranks 5 by themselves"), ([], "")):
+    for words, why in ((["--rank", "3"], "keeps its own tree for ranks 5"), ([], "")):
         assert main(["report", str(output), *words]) == (2 if words else 0)
         assert why in capsys.readouterr().err
     assert main(["report", paths[0], "--rank", "0"]) == 2
-    assert "is of one rank" in capsys.readouterr().err
+    assert "has one rank" in capsys.readouterr().err
 
 
 def test_a_page_that_is_cut_keeps_the_sums_of_late_ranks(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_the_rank_that_waits_for_its_data_is_named(tmp_path: Path, capsys) -> No
     job = leadline.open(tmp_path / "job.leadline")
     told = job.findings()
     assert told.steps == 20  # of each rank, not over all
-    assert any("4 ranks are folded into one" in note for note in told.notes)
+    assert any("4 ranks are merged" in note for note in told.notes)
     imbalance = next(one for one in told if one.rule == "imbalance")
     assert imbalance.title.startswith("Rank 2") and "data loading" in imbalance.title
     assert [line.short.rpartition("/")[2] for line in imbalance.lines[:1]] == ["gloo_ranks.py"]

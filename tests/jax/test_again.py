@@ -31,7 +31,7 @@ def test_each_reason_names_what_was_different(run: Callable[..., Ran]) -> None:
     remedies = {"powered": "A static argument", "summed": "jax.jit compiles for each shape"}
     remedies |= {"scaled": "jax.jit compiles for each structure", "<lambda>": "The function is a new object"}
     for one in found:
-        function = one.title.partition(",")[0]
+        function = one.title.partition(" was compiled")[0]
         assert one.remedy.startswith(remedies[function]), function
         [(times, text)] = [value for (name, _), value in told.items() if name == function]
         assert one.evidence[1] == f"{times} times: {text}"

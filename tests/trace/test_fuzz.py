@@ -143,7 +143,7 @@ def test_of_two_programs_in_one_trace_one_is_followed(tmp_path: Path) -> None:
     update = {"ph": "X", "cat": "user_annotation", "name": "Optimizer.step#SGD.step", "pid": 2, "tid": 2, "args": {}}
     both.append({**update, "ts": 9_000.0, "dur": 10.0})
     graph = loaded(tmp_path, {"traceEvents": both})
-    assert warned(graph, "Only process 1 is followed and what the others did is left out")
+    assert warned(graph, "Only process 1 is analysed and the others are left out")
     assert graph.info.measured_ns == alone.info.measured_ns
     assert len(graph) == len(alone)
     assert "Optimizer.step#SGD.step" not in graph.names

@@ -88,7 +88,7 @@ finally:
         ("print('done')\n", "has no step"),
         ("import leadline\nfor _ in range(3): leadline.step()\n", "ends after 3 steps, too few"),
         ("input('name? ')\n", "reads from the terminal"),
-        ("raise ValueError('by itself')\n", "failed with exit code 1 by itself"),
+        ("raise ValueError('by itself')\n", "failed with exit code 1 without any fix"),
     ],
 )
 def test_a_program_that_cannot_be_compared_says_why_in_a_sentence(tmp_path: Path, program: str, sentence: str) -> None:

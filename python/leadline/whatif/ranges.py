@@ -23,6 +23,8 @@ _STEP_SPREAD = 0.05
 """Relative standard deviation of a step that is assumed before any is seen, with the weight of two steps."""
 _GAIN_SPREAD = 0.04
 """The same for the gain of a step, where a change changes much."""
+_LARGEST = 600.0
+"""Logarithm of a gain, beyond which times of a damaged trace are no numbers any more."""
 _SCALING = 0.03
 """Standard deviation of the gain, for each factor of e in the samples that a step handles."""
 _PRIOR = 2
@@ -83,6 +85,7 @@ def ranges(
         moved += _SCALING * abs(math.log(samples)) * normal("more samples")
     if most_gain < math.inf:
         moved = np.minimum(moved, math.log(max(most_gain, gain)))
+    moved = np.clip(moved, -_LARGEST, _LARGEST)
     count = max(len(base_steps_ns), 1)
     mean = float(np.mean(base_steps_ns)) if len(base_steps_ns) else 0.0
     lengths = 1 + step_error(base_steps_ns) * student("steps: time", count)
