@@ -29,7 +29,7 @@ def test_a_program_without_operators_that_ends_at_once_has_one_line_and_loads_no
     ("options", "code"),
     [
         ((), "import leadline\nwith leadline.region('work'): pass"),
-        ((), "import time; time.sleep(1.1)"),
+        ((), "import select; select.select([], [], [], 1.1)"),
         (("--cpu-sample", "500"), "pass"),
         (("--trace", "seconds=1,wait=0"), "pass"),
         ((), "from leadline import _native; _native.count_loss('internal_error', 1, 'lost on purpose')"),
