@@ -66,6 +66,12 @@ def test_what_a_function_calls_of_numpy_and_native_code_is_its_own():
     assert "mostly in argsort (100 %), argsort_<double> (100 %)" in one.evidence[0]
 
 
+def test_code_outside_of_functions_has_a_name_that_says_so():
+    one = python_overhead(program(f"python <module> @ /home/ada/train.py:41 | cpu_sample={50 * MS}/50"))[0]
+    assert one.title.startswith("module-level code takes")
+    assert one.remedy.startswith("Make module-level code cheaper")
+
+
 def test_calling_operators_and_the_frameworks_own_python_are_no_slow_functions():
     torch = "/usr/lib/python3/site-packages/torch/nn/functional.py"
     inside = [

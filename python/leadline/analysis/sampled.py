@@ -117,6 +117,7 @@ def _made(tree: Tree, scopes: Scopes, rows: Rows, mine: Rows, ns: int) -> Sample
     here = rows[lines == int(np.argmax(sums))]
     row = int(here[np.argmax(mine[here])])
     name = _INNER.sub("", tree.text("name", int(tree.frame_of[scopes.user[row]])))
+    name = "module-level code" if name == "<module>" else name
     return SampledFunction(row, rows, ns, name, _called(tree, scopes, rows, mine, ns))
 
 
