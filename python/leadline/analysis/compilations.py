@@ -17,6 +17,8 @@ from leadline.schema import FrameKind
 class OfCompilations(OfSource):
     """See `Case`."""
 
+    _known_elsewhere: tuple[Loop, Mask] | None = None
+
     @abstractmethod
     def named(self, kind: FrameKind, name: str) -> Mask: ...
 
@@ -36,7 +38,7 @@ class OfCompilations(OfSource):
         calls = self.tree.exclusive("call_time")
         outer &= (thread == thread[loop.anchors[0]]) & (calls.count > 2)
         if outer.any():
-            outer &= ~around(self.tree, loop, self.sources).elsewhere
+            outer &= ~self._elsewhere(loop)
         found: Rows = np.where(outer, calls.sum - calls.max, 0)
         for row in np.flatnonzero(outer).tolist():
             if self.compiled_needlessly(row, loop) <= 0:
@@ -46,15 +48,24 @@ class OfCompilations(OfSource):
     def compiled_needlessly(self, row: int, loop: Loop) -> int:
         """How often what is compiled at this node was compiled without need. A function of the program's needs one. An
         operation of JAX that runs by itself needs one for each of its calls in a step, as a line has many of them (one
-        for each parameter); where it runs in few steps it is set-up."""
+        for each parameter); where it runs in few steps, or before the loop, it is set-up."""
         calls = self.tree.exclusive("call_time").count
         number = int(calls[row])
         detail = self.tree.node(row).detail
         if detail.get("of") != "jax":
             return number - 1
+        if self._elsewhere(loop)[row]:
+            return 0
         runs = sum(
             int(calls[other])
             for other in self.tree.shape.children(int(self.tree.parent[row])).tolist()
             if self.tree.node(other).name == f"jit({detail.get('function')})"
         )
         return 0 if 2 * runs < loop.steps else number - max(1, -(-runs // loop.steps))
+
+    def _elsewhere(self, loop: Loop) -> Mask:
+        """Nodes before or behind the loop."""
+        known = self._known_elsewhere
+        if known is None or known[0] is not loop:
+            known = self._known_elsewhere = (loop, around(self.tree, loop, self.sources).elsewhere)
+        return known[1]
