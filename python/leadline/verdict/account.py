@@ -37,6 +37,8 @@ PART_OF_CLASS = {
 DISPATCH_NS = 2_000.0
 """What an operator takes without work, were it not called from Python: calling is at least so much of its own time."""
 FEW_SAMPLES = 30
+_NEARLY = 1.05
+"""Parts that add up to so much of the step are the step: they are scaled, so that it has one length everywhere."""
 
 
 def account(case: Case) -> Account | None:
@@ -88,10 +90,11 @@ def _booked(ledger: Ledger) -> tuple[int, tuple[Part, ...], tuple[str, ...]]:
     fill_between(ledger, wall)
     if not ledger.span.clocked:
         notes.append("no clock measured the step: its length is the sum of its operators, phases and waits")
-        wall = max(wall, ledger.booked)
+        wall = max(wall, ledger.booked) if ledger.booked > _NEARLY * wall else wall  # findings have the same step
     if ledger.booked > wall:  # operators of several threads at a time, or samples that are few
+        if ledger.booked > _NEARLY * wall:
+            notes.append("parts were measured on several threads and are scaled to the whole")
         ledger.shrink(wall / ledger.booked, list(ledger.drafts))
-        notes.append("parts were measured on several threads and are scaled to the whole")
     ledger.fill("unexplained", wall - ledger.booked, "estimated")
     places = Places(ledger.case)
     parts = [_part(key, draft, wall, places) for key, draft in ledger.drafts.items() if draft.ns >= 0.5]
