@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def test_an_iteration_is_a_step_and_one_compilation_for_each_leaf_is_none_too_many(run: Callable[..., Ran]) -> None:
-    profile = run("grad_outside.py").profile
+    profile = run("grad_of_jitted.py").profile
     found = analyze(profile)
     assert found.steps == 40
     assert [one.title for one in found if one.rule == "recompilation"] == []
