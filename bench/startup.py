@@ -2,7 +2,7 @@
 
     python bench/startup.py [--commit COMMIT] [--rounds 15] [--before PYTHON] [--results FOLDER]
 
-Two environments stand beside each other, both byte-compiled as an installed package is: the Python files of COMMIT, and
+Two environments are compared, both byte-compiled as an installed package is: the Python files of COMMIT, and
 those of this checkout; both with the compiled modules of this installation, unless --before names the interpreter of an
 environment with another Leadline. Each round runs every row on both sides in random order. CPU time (user and system)
 of the command with all that it starts and waits for; where a program is measured, what that is beyond the same program

@@ -17,7 +17,7 @@ from leadline.analysis.busy import busy_share
 from leadline.analysis.columns import Mask, Rows, group_sums, nearest, preorder, subtree_sums
 from leadline.analysis.compilations import OfCompilations
 from leadline.analysis.loop import Loop, find_loop, widened
-from leadline.analysis.occasional import around, validation
+from leadline.analysis.occasional import Around
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.ranks import is_folded_profile
 from leadline.analysis.sourcecode import Block, Sources, hashes
@@ -77,7 +77,7 @@ class Case(OfCompilations):
         found = self._timed_by_samples(
             widened(self.tree, found, rest_of_turn(self.tree, found, self.analysis.scopes, self.sources))
         )
-        outside = around(self.tree, found, self.sources).outside
+        outside = self.around(found).outside
         if not outside.any():
             return found
         time = np.where(outside, 0, found.time)
@@ -89,27 +89,26 @@ class Case(OfCompilations):
         )
         return replace(found, inside=found.inside & ~outside, time=time, work_ns=work, step_ns=step)
 
-    @cached_property
+    @property
     def rare_work(self) -> Mask:
         """Nodes of the loop that are called too rarely to be part of every step: evaluation, checkpoints."""
-        found = self.known_loop
-        if found is None:
-            return np.zeros(len(self.tree), np.bool_)
-        return around(self.tree, found, self.sources).rare
+        return self._around.rare
 
-    @cached_property
+    @property
     def rare_lines(self) -> Mask:
         """Nodes of lines of the loop's function that only some steps run, with all they call."""
-        found = self.known_loop
-        if found is None:
-            return np.zeros(len(self.tree), np.bool_)
-        return around(self.tree, found, self.sources).lines
+        return self._around.lines
 
-    @cached_property
+    @property
     def validation(self) -> Mask:
         """Nodes at which a framework begins to validate in the midst of its loop."""
+        return self._around.validating
+
+    @property
+    def _around(self) -> Around:
+        none = np.zeros(len(self.tree), np.bool_)
         found = self.known_loop
-        return validation(self.tree, found) if found is not None else np.zeros(len(self.tree), np.bool_)
+        return Around(none, none, none, none, none) if found is None else self.around(found)
 
     @property
     def known_loop(self) -> Loop | None:

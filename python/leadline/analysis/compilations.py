@@ -9,7 +9,7 @@ import numpy as np
 
 from leadline.analysis.columns import Mask, Rows
 from leadline.analysis.loop import Loop
-from leadline.analysis.occasional import around
+from leadline.analysis.occasional import Around, around
 from leadline.analysis.ofsource import OfSource
 from leadline.schema import FrameKind
 
@@ -17,7 +17,7 @@ from leadline.schema import FrameKind
 class OfCompilations(OfSource):
     """See `Case`."""
 
-    _known_elsewhere: tuple[Loop, Mask] | None = None
+    _known_around: tuple[Loop, Around] | None = None
 
     @abstractmethod
     def named(self, kind: FrameKind, name: str) -> Mask: ...
@@ -38,7 +38,7 @@ class OfCompilations(OfSource):
         calls = self.tree.exclusive("call_time")
         outer &= (thread == thread[loop.anchors[0]]) & (calls.count > 2)
         if outer.any():
-            outer &= ~self._elsewhere(loop)
+            outer &= ~self.around(loop).elsewhere
         found: Rows = np.where(outer, calls.sum - calls.max, 0)
         for row in np.flatnonzero(outer).tolist():
             if self.compiled_needlessly(row, loop) <= 0:
@@ -54,7 +54,7 @@ class OfCompilations(OfSource):
         detail = self.tree.node(row).detail
         if detail.get("of") != "jax":
             return number - 1
-        if self._elsewhere(loop)[row]:
+        if self.around(loop).elsewhere[row]:
             return 0
         runs = sum(
             int(calls[other])
@@ -63,9 +63,9 @@ class OfCompilations(OfSource):
         )
         return 0 if 2 * runs < loop.steps else number - max(1, -(-runs // loop.steps))
 
-    def _elsewhere(self, loop: Loop) -> Mask:
-        """Nodes before or behind the loop."""
-        known = self._known_elsewhere
+    def around(self, loop: Loop) -> Around:
+        """What stands beside the lines of this loop; found once for the one that was asked for last."""
+        known = self._known_around
         if known is None or known[0] is not loop:
-            known = self._known_elsewhere = (loop, around(self.tree, loop, self.sources).elsewhere)
+            known = self._known_around = (loop, around(self.tree, loop, self.sources))
         return known[1]

@@ -23,6 +23,13 @@ _PLACES = (FrameKind.ROOT, FrameKind.PROCESS, FrameKind.MODULE, FrameKind.PHASE)
 """Frames that say where something runs and are no functions themselves."""
 
 
+def function_of_line(tree: Tree, line: Rows) -> Rows:
+    """For each of these nodes the number of the function that its line is in, by file and name; -1 for -1 (no node)."""
+    frames, frame = tree.frames, tree.frame_of[np.maximum(line, 0)]
+    key = frames["file"].astype(np.int64)[frame] * (len(tree.tables.strings) + 1) + frames["name"][frame]
+    return np.where(line >= 0, key, -1)
+
+
 def functions(tree: Tree, kept: Mask) -> list[FunctionRow]:
     """Every function with samples, the largest own time first, ties by name. Empty where none were taken."""
     measured = tree.exclusive(METRIC)

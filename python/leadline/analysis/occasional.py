@@ -25,6 +25,8 @@ class Around:
 
     rare: Mask
     outside: Mask
+    validating: Mask
+    """Nodes at which a framework begins to validate in the midst of its loop."""
     elsewhere: Mask
     """Before or behind the loop, as the source says, with what is not of it anyway."""
     lines: Mask
@@ -61,14 +63,14 @@ def around(tree: Tree, loop: Loop, sources: Sources) -> Around:
     rare, outside = (nearest(tree.shape, mask) >= 0 if mask.any() else mask for mask in (rare, outside))
     elsewhere = outside & ~rare
     compiling = nearest(tree.shape, tree.frame_rows(FrameKind.PHASE, "compile")[tree.frame_of]) >= 0
-    validating = validation(tree, loop)
+    validating = _validation(tree, loop)
     below = nearest(tree.shape, validating) >= 0
     outside = (elsewhere | below) & loop.inside
     rare = (rare | below) & ~loop.inside & ~is_setup(tree) & ~compiling
-    return Around(rare, outside, elsewhere, branches | _wholly(tree, loop, candidates, rare) | validating)
+    return Around(rare, outside, validating, elsewhere, branches | _wholly(tree, loop, candidates, rare) | validating)
 
 
-def validation(tree: Tree, loop: Loop) -> Mask:
+def _validation(tree: Tree, loop: Loop) -> Mask:
     """Nodes at which a framework begins to validate while its loop trains: not where validating is all that it does."""
     texts, frames = tree.tables.strings, tree.frames
     python = frames["kind"] == int(FrameKind.PYTHON)

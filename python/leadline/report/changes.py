@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from leadline._dataclass import asdict, dataclass
 
 
 @dataclass(frozen=True)

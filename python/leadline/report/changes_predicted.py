@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
+from leadline._dataclass import replace
 from leadline.report.changes import Advice, Bar, Changes, Group, Lane, Lanes, Part, Row
 from leadline.units import change, duration, percent
 from leadline.whatif.advice import advice, useful

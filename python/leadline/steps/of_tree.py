@@ -267,7 +267,8 @@ class _Tree:
             if not rows.size:
                 continue
             spent, calls = self._of_one_line(rows, time)[1], self._of_one_line(rows, self._calls)[1]
-            calls = np.where(self._runs_twice(rows), (calls + 1) // 2, calls)
+            if what == "program":
+                calls = np.where(self._runs_twice(rows), (calls + 1) // 2, calls)
             best = int(np.argmax(spent))
             first, steps = int(rows[best]), int(calls[best])
             in_turn = calls == steps  # the layers of a list are called one after another
@@ -281,8 +282,12 @@ class _Tree:
 
     def _runs_twice(self, rows: Rows) -> Mask:
         """Programs of which each call runs a derivative of the same name, too."""
-        tree, places = self.tree, differentiated(self.tree)
+        tree, places = self.tree, self._differentiated
         return np.array([(int(tree.parent[row]), function_of(tree.node(row).name)) in places for row in rows.tolist()])
+
+    @cached_property
+    def _differentiated(self) -> set[tuple[int, str]]:
+        return differentiated(self.tree)
 
     @cached_property
     def _kernels(self) -> _ByProcess:

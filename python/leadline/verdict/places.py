@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from leadline.analysis.calls_in_source import only_call
 from leadline.analysis.case import Case
 from leadline.analysis.columns import Rows, at_rows, group_sums
-from leadline.analysis.functions import METRIC
+from leadline.analysis.functions import METRIC, function_of_line
 from leadline.analysis.origin import Origin, origin, package_path
 from leadline.analysis.rules.words import module, operator
 from leadline.analysis.sampled import present, says_something
@@ -94,11 +94,7 @@ class Places:
         return np.where(inner >= 0, at_rows(names, inner, 0), names[rows])
 
     def _functions(self, rows: Rows) -> Rows:
-        tree, user = self._tree, self._case.analysis.scopes.user[rows]
-        columns = tree.frames
-        frame = tree.frame_of[np.maximum(user, 0)]
-        key = columns["file"].astype(np.int64)[frame] * (len(tree.tables.strings) + 1) + columns["name"][frame]
-        return np.where(user >= 0, key, -1)
+        return function_of_line(self._tree, self._case.analysis.scopes.user[rows])
 
     def _place(self, row: int, ns: int, rows: Rows, values: NDArray[np.float64], *, functions: bool) -> Place:
         case = self._case

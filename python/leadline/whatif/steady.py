@@ -6,10 +6,9 @@ window, so that the window ends sooner than so many steps take: from then on a s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import EdgeType, TaskKind
 from leadline.whatif.simulator import Result, simulate

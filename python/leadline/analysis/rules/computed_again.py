@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from leadline.analysis.columns import Mask, Rows, above, subtree_sums
+from leadline.analysis.functions import function_of_line
 from leadline.analysis.rules.base import Case, Finding, Severity, Values
 from leadline.analysis.rules.weights_again import parametrised
 from leadline.schema import FrameKind
@@ -41,7 +42,7 @@ def computed_again(case: Case, rule: str, learn_more: str, values: Values, named
         return []
     wrong = _places(case) & loop.inside & (known > 0) & (known >= _NEARLY_ALL * whole)
     made = []
-    for group in case.grouped(case.first_of(wrong), known, _functions(case))[:_LOOKED_AT]:
+    for group in case.grouped(case.first_of(wrong), known, function_of_line(tree, np.arange(len(tree))))[:_LOOKED_AT]:
         below = case.mask(group.rows)
         if below[named].any():
             continue
@@ -80,13 +81,6 @@ def _places(case: Case) -> Mask:
     users = case.analysis.scopes.user
     found: Mask = (tree.kinds == int(FrameKind.MODULE)) | (users == np.arange(len(tree)))
     return found
-
-
-def _functions(case: Case) -> Rows:
-    """The function that a line belongs to, and the module itself: lines of one function are one place."""
-    tree, frames = case.tree, case.tree.frames
-    name = frames["file"].astype(np.int64) * (len(tree.tables.strings) + 1) + frames["name"]
-    return name[tree.frame_of]
 
 
 def _lines(case: Case, row: int) -> list[int]:

@@ -9,6 +9,7 @@ import ast
 import numpy as np
 
 from leadline.analysis.columns import group_sums, subtree_sums
+from leadline.analysis.functions import function_of_line
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Severity
 from leadline.analysis.rules.recorded_in_vain import is_told
@@ -145,39 +146,30 @@ def _densified(case: Case, rule: str, learn_more: str, least: float) -> Finding 
     made = case.operators("aten::to_dense") & ~backward & (case.code_line >= 0)
     if not made.any():
         return None
-    line = case.code_line
-    products = case.first_of(case.operators(*_PRODUCTS) & ~backward)
-    near = made | (products & np.isin(_function(case, line), _function(case, line)[made]) & (line >= 0))
-    rows = case.first_of(near)
-    groups = case.grouped(rows, case.cost_with_all_below, np.where(rows, _function(case, line), -1))
-    for group in groups[:1]:
-        share = group.value / max(case.cost_of_all, 1)
-        if share < least:
-            return None
-        at = group.rows[made[group.rows]]
-        number = case.per_step(float(case.calls[at].sum()))
-        return Finding(
-            rule,
-            Severity.WARNING,
-            f"A sparse matrix is made dense and multiplied as a dense one, {percent(share)} of {case.cost_name}",
-            case.gain_of(group.rows, group.value, (0.3, 0.7, 1), "bound: the dense matrix, its products and gradients"),
-            tuple(group.rows[:20].tolist()),
-            case.lines([*at.tolist(), group.row], 2),
-            (f"aten::to_dense {times(number)} a step; the dense matrix, its products and gradients take "
-             f"{duration(case.per_step(group.value))} of it",),
-            "Multiply it unchanged: torch.sparse.mm(sparse, dense) reads and multiplies the entries that there are.",
-            learn_more,
-            share,
-        )  # fmt: skip
-    return None
-
-
-def _function(case: Case, line: np.ndarray) -> np.ndarray:
-    """Of each node the function that its line of code stands in, as a number."""
-    frames = case.tree.frames
-    frame = case.tree.frame_of[np.maximum(line, 0)]
-    key = frames["file"].astype(np.int64)[frame] * (len(case.tree.tables.strings) + 1) + frames["name"][frame]
-    return np.where(line >= 0, key, -1)
+    function = function_of_line(case.tree, case.code_line)
+    products = case.first_of(case.operators(*_PRODUCTS) & ~backward) & (function >= 0)
+    rows = case.first_of(made | (products & np.isin(function, function[made])))
+    groups = case.grouped(rows, case.cost_with_all_below, np.where(rows, function, -1))
+    if not groups or (share := groups[0].value / max(case.cost_of_all, 1)) < least:
+        return None
+    group = groups[0]
+    at = group.rows[made[group.rows]]
+    number = case.per_step(float(case.calls[at].sum()))
+    return Finding(
+        rule,
+        Severity.WARNING,
+        f"A sparse matrix is made dense and multiplied as a dense one, {percent(share)} of {case.cost_name}",
+        case.gain_of(group.rows, group.value, (0.3, 0.7, 1), "bound: the dense matrix, its products and gradients"),
+        tuple(group.rows[:20].tolist()),
+        case.lines([*at.tolist(), group.row], 2),
+        (
+            f"aten::to_dense {times(number)} a step; the dense matrix, its products and gradients take "
+            f"{duration(case.per_step(group.value))} of it",
+        ),
+        "Multiply it unchanged: torch.sparse.mm(sparse, dense) reads and multiplies the entries that there are.",
+        learn_more,
+        share,
+    )
 
 
 def _frozen(case: Case, rule: str, learn_more: str) -> Finding | None:

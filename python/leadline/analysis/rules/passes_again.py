@@ -4,10 +4,9 @@ passes done twice by checkpointing, and models that see in each turn all that th
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
+from leadline._dataclass import replace
 from leadline.analysis.calls_in_source import lines_that_call, unique_lines
 from leadline.analysis.columns import Mask, above, at_rows, group_sums, nearest
 from leadline.analysis.rules.backward_lines import backward_lines

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._dataclass import dataclass
 from leadline.whatif.export.spans import Slices, measured_slices, simulated_slices
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import LaneKind
