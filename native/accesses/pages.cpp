@@ -186,14 +186,14 @@ void PageWatch::open_all() noexcept {
     }
   };
   // Whoever reads a tensor beside the operator may be in the handler now, about to open a block for loads only: it is
-  // waited for, and what it left is opened. Faults meanwhile are tried again.
+  // waited for, and what it left is opened. That one may also have come and gone between the first opening and the
+  // look at at_work_, so the second opening is never left out. Faults meanwhile are tried again; the first opening makes
+  // them rare, so that the wait is short.
   ending_.store(true);
   open_spans();
   count_.store(0);
-  if (at_work_.load() != 0) {
-    while (at_work_.load() != 0) sched_yield();
-    open_spans();
-  }
+  while (at_work_.load() != 0) sched_yield();
+  open_spans();
   ended_.fetch_add(1);
   ending_.store(false);
 }
