@@ -95,6 +95,7 @@ NATIVE_FOREIGN: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
             "offline/cubin_module",
             "offline/events_module",
             "offline/simulate_module",
+            "offline/snapshot_module",
             "xla/module",
         ),
     ),
@@ -207,14 +208,14 @@ PYTHON_ALWAYS = {
     "_histogram",
 }
 # Compiled modules of this package.
-PYTHON_NATIVE = {"_cubin", "_events", "_native", "_simulate", "_xla"}
+PYTHON_NATIVE = {"_cubin", "_events", "_native", "_simulate", "_snapshot", "_xla"}
 # The public entry points open offline packages when they are called, never when they are imported.
 # A profile opens what answers questions about it when it is asked.
 PYTHON_LAZY: dict[str, set[str]] = {
     "": {"opening", "compare", "_native", "remedies"},
     "xla": {"_xla"},
     "capture": {"tools"},  # only where `--tool` asks for it
-    "trace": {"_events", "_xla"},
+    "trace": {"_events", "_snapshot", "_xla"},
     "whatif": {"_simulate"},
     "analysis": {"verdict"},  # what no rule explains is a part of the account
     "profiles": {"_cubin", "analysis", "query", "notebook", "trace", "verdict"},

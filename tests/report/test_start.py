@@ -93,3 +93,71 @@ process train.py {rank} | pid={rank + 1} rank={rank}
 )  # fmt: skip
 def test_kernels_are_told_in_words(name, words):
     assert kernel_words(name) == words
+
+
+def test_parts_of_several_threads_never_exceed_the_step():
+    """Operations of a pool that run beside what waits for them add up to more than the step."""
+    profile = build("""
+process train.py | pid=1 start_ns=0 end_ns=1000000000
+  thread MainThread | tid=1 wall_ns=1000000000 operator_ns=1000000000 data_ns=0 cpu_ns=1000000000
+    phase step | call_time=1000000000/20
+      python main @ /home/ada/train.py:10
+        operator jit(step) | time=100000000/20 call_time=1000000000/20
+          phase on another thread
+            operator dot_general | time=900000000/20 call_time=900000000/20
+            operator tanh | time=500000000/20 call_time=500000000/20
+      python main @ /home/ada/train.py:12
+        operator jit(other) | time=300000000/20 call_time=300000000/20
+""")
+    start = build_report(profile, ReportOptions(verdict=True), "run.leadline").start
+    assert sum(line.ns for line in start.where) <= start.wall_ns
+    assert sum(line.share for line in start.where) == pytest.approx(1, abs=0.01)
+    assert sum(part.ns for part in start.bars[0].parts) == start.wall_ns
+    assert start.where[0].ns / start.where[1].ns == pytest.approx(5, rel=0.01), "in proportion"
+
+
+def test_a_line_that_calls_a_whole_model_is_told_apart_by_module():
+    layers = "".join(
+        f"""
+      module net.h.{layer}.attn [Attention]
+        operator aten::linear | time=50000000/20 call_time=50000000/20
+          phase backward
+            operator AddmmBackward0 | time=80000000/20 call_time=80000000/20
+      module net.h.{layer}.mlp [Mlp]
+        operator aten::gelu | time=30000000/20 call_time=30000000/20"""
+        for layer in range(3)
+    )
+    profile = build(f"""
+process train.py | pid=1 start_ns=0 end_ns=700000000
+  thread MainThread | tid=1 wall_ns=700000000 operator_ns=700000000 data_ns=0 cpu_ns=700000000
+    python main @ /home/ada/train.py:10{layers}
+    python main @ /home/ada/train.py:12
+      phase optimizer | time=1000/20 call_time=180001000/20
+        operator Optimizer.step#SGD.step | time=180000000/20 call_time=180000000/20
+""")
+    where = build_report(profile, ReportOptions(verdict=True), "run.leadline").start.where
+    assert [(line.place.line, line.what) for line in where] == [
+        (10, "attn"),
+        (12, "Optimizer.step#SGD.step"),
+        (10, "mlp"),
+    ]
+    assert where[0].backward_ns == pytest.approx(1.6 * where[0].forward_ns, rel=0.05), "forward and backward on one row"
+
+
+def test_ranks_wait_in_steps_and_not_in_what_sets_up():
+    text = "".join(
+        f"""
+process train.py {rank} | pid={rank + 1} rank={rank}
+  thread MainThread | tid={rank + 1} wall_ns=2000000000 operator_ns=2000000000 data_ns=0 cpu_ns=2000000000
+    python main @ /home/ada/train.py:8
+      operator c10d::allgather_ | time=900000000/1 call_time=900000000/1 wait_time=890000000/1
+    python main @ /home/ada/train.py:10
+      phase optimizer | time=1000/20 call_time=1000/20
+        operator aten::mm | time={work * 1000000}/20 call_time={work * 1000000}/20
+        operator c10d::allreduce_ | time={wait * 1000000}/20 call_time={wait * 1000000}/20 wait_time={wait * 1000000}/20
+"""
+        for rank, (work, wait) in enumerate(((200, 1800), (1700, 300)))
+    )
+    bars = rank_bars(build(text))
+    assert [round(one.wait_ns / 1e6) for one in bars] == [90, 15], "a wait is a part of its call"
+    assert [one.late for one in bars] == [False, True]

@@ -1,11 +1,13 @@
 // A trace window as lanes of spans: a lane per thread with its call stack over time, one per stream of a device, one for the
 // steps. Spans of one row never overlap and stand in the order they began, so what is in sight is found by search.
 
+import { GRAPH_ROLES, rolesInGraphs, type GraphRole } from "./graph_roles";
 import type { NodeRow, Profile } from "./profile";
 import { scopesOf } from "./scopes";
 import { EventKindNames, type EventKind } from "./schema.generated";
 import { Growing, Spans, Texts, type SpanText } from "./spans";
 import { threadStates, type ThreadStates } from "./states";
+import { wholeSteps } from "./whole_steps";
 
 export interface Lane {
   kind: "steps" | "states" | "thread" | "stream" | "predicted";
@@ -54,6 +56,7 @@ export function timelineOf(profile: Profile, hideLibrary: boolean): Timeline | n
   const order = ordered(events.start_ns, events.duration_ns);
   const spanOf = new Int32Array(count).fill(-1);
   const steps = wholeSteps(profile);
+  const roleOf = rolesInGraphs(profile);
   const hidden = EventKindNames.map((kind) => NOT_DRAWN.includes(kind));
   for (const event of order) {
     const thread = events.thread[event];
@@ -63,7 +66,8 @@ export function timelineOf(profile: Profile, hideLibrary: boolean): Timeline | n
     const step = steps.get(event);
     const start = step ? step[0] - origin : events.start_ns[event] - origin;
     const end = step ? step[1] - origin : duration < 0 ? last : start + duration; // had not ended when the window closed
-    const lane = lanes.of(events.kind[event], thread, device, events.stream[event]);
+    const role = roleOf(event);
+    const lane = role ? lanes.ofRole(role, device) : lanes.of(events.kind[event], thread, device, events.stream[event]);
     const path = lane.lane.kind === "thread" ? paths.of(events.node[event]) : [events.node[event]];
     spanOf[event] = lane.put(path, start, end, event, events.step[event]);
   }
@@ -79,34 +83,6 @@ export function timelineOf(profile: Profile, hideLibrary: boolean): Timeline | n
     length_ns: Math.max(last, 1),
     origin_ns: origin,
   };
-}
-
-/** Rows of step events, with when each really began and ended: its last device work ends a step, and a device that is behind
- * does one by one. */
-function wholeSteps(profile: Profile): Map<number, [start: number, end: number]> {
-  const { events, threads, devices } = profile.tables;
-  const isStep = EventKindNames.indexOf("step");
-  const steps: number[] = [];
-  const done = new Map<string, number>();
-  for (let i = 0; i < events.kind.length; i++) {
-    if (events.kind[i] === isStep && events.duration_ns[i] >= 0) steps.push(i);
-    else if (events.device[i] >= 0 && events.step[i] >= 0 && events.duration_ns[i] > 0) {
-      const key = `${devices.process[events.device[i]]} ${events.step[i]}`;
-      done.set(key, Math.max(done.get(key) ?? 0, events.start_ns[i] + events.duration_ns[i]));
-    }
-  }
-  const made = new Map<number, [number, number]>();
-  const before = new Map<number, number>();
-  for (const event of steps) {
-    const thread = events.thread[event];
-    const process = thread >= 0 ? threads.process[thread] : devices.process[events.device[event]];
-    const began = events.start_ns[event];
-    const start = Math.max(began, before.get(process) ?? 0);
-    const end = Math.max(start, began + events.duration_ns[event], done.get(`${process} ${events.step[event]}`) ?? 0);
-    made.set(event, [start, end]);
-    before.set(process, end);
-  }
-  return made;
 }
 
 /** By start, and of those that start at once the longest first, so that what holds others comes before them. */
@@ -299,15 +275,27 @@ class Lanes {
     // one number for each: threads, then what device and stream make, below zero the steps of a process
     const process = thread >= 0 ? threads.process[thread] : devices.process[device];
     const key = isStep ? -1 - process : thread >= 0 ? thread : (device + 1) * 2 ** 33 + stream;
-    let lane = this.known.get(key);
-    if (!lane) {
-      const said = { ...this.named(isStep, thread, device, stream), process, stream: thread >= 0 ? -1 : stream };
-      this.known.set(
-        key,
-        (lane = new Builder({ ...said, rows: [], events: new Int32Array() }, this.spans, this.profile.frame)),
-      );
-    }
-    return lane;
+    const known = this.known.get(key);
+    return known ?? this.begun(key, this.named(isStep, thread, device, stream), process, thread >= 0 ? -1 : stream);
+  }
+
+  /** What captured graphs ran on a device, by role: after its streams. */
+  ofRole(role: GraphRole, device: number): Builder {
+    const stream = 2 ** 32 + GRAPH_ROLES.indexOf(role);
+    const key = (device + 1) * 2 ** 33 + stream;
+    const known = this.known.get(key);
+    if (known) return known;
+    const { devices } = this.profile.tables;
+    const { kind, title, of } = this.named(false, -1, device, -1);
+    const named = { kind, of, title: title.replace(/ stream -1$/, `, graphs: ${role}`) };
+    return this.begun(key, named, devices.process[device], stream);
+  }
+
+  private begun(key: number, named: Pick<Lane, "kind" | "title" | "of">, process: number, stream: number): Builder {
+    const lane = { ...named, process, stream, rows: [], events: new Int32Array() };
+    const made = new Builder(lane, this.spans, this.profile.frame);
+    this.known.set(key, made);
+    return made;
   }
 
   private named(isStep: boolean, thread: number, device: number, stream: number): Pick<Lane, "kind" | "title" | "of"> {

@@ -1,13 +1,11 @@
 """Torch's snapshot of a device's allocator (`torch.cuda.memory._snapshot`, pickled), joined with a profile's paths.
 
-Promise: a file from someone else is data, so unpickling makes numbers, texts, lists and mappings and nothing else.
 The format is that of torch 2.4 to 2.13 (torch/cuda/memory.py): segments of blocks with `state`, `size`,
 `requested_size` and `frames`, the innermost first.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,9 +16,7 @@ from leadline._dataclass import dataclass
 from leadline.analysis.origin import Origin, origin
 from leadline.profiles import Tree
 from leadline.schema import FrameKind
-from leadline.trace.plain_pickle import DAMAGE, load_plain
-
-LIVE = ("active_allocated", "active_awaiting_free", "active_pending_free")
+from leadline.trace.snapshot_file import DAMAGE, LIVE, SnapshotFile
 
 
 class SnapshotError(ValueError):
@@ -64,12 +60,10 @@ class Snapshot:
 def read_snapshot(path: Path, tree: Tree | None = None) -> Snapshot:
     """Read and join. Raises SnapshotError and OSError."""
     try:
-        content = load_plain(io.BytesIO(path.read_bytes()))
+        with path.open("rb") as stream:
+            segments = SnapshotFile(stream).segments
     except DAMAGE as error:
         raise SnapshotError(f"{path} is no snapshot of torch's allocator: {error}.") from None
-    segments = content.get("segments") if isinstance(content, dict) else None
-    if not isinstance(segments, list):
-        raise SnapshotError(f"{path} is no snapshot of torch's allocator: it has no segments.")
     try:
         return _joined(segments, _Places(tree) if tree is not None else None)
     except (TypeError, KeyError, ValueError, AttributeError) as error:

@@ -97,7 +97,7 @@ def _paths(report: Report) -> str:
     rows = []
     for path in report.paths:
         value = path.values.get(report.path_metric, 0)
-        where = code(phrases.place_text(path.place)) + "<br>" + code(phrases.below_text(path))
+        where = code(phrases.heading(path)) + "<br>" + code(phrases.below_text(path))
         rows.append(
             [where, share(value, total.sum), in_unit(value, total.unit), number(path.calls) if path.calls else ""]
         )

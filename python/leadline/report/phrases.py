@@ -81,6 +81,15 @@ def place_text(place: Place | None) -> str:
     return visible(f"{where} {place.function}".rstrip())
 
 
+def heading(path: HotPath) -> str:
+    """The line of a path; of what ran without Python, module or operator the thread."""
+    if path.place is None and not (path.module or path.operator or path.phase):
+        thread = next((frame.name for frame in path.frames if frame.kind == "thread"), "")
+        if thread:
+            return visible(f"(no Python, thread {thread})")
+    return place_text(path.place)
+
+
 def program_memory(program: CompiledProgram) -> str:
     """`jit(train_step): 512 KiB of temporaries (448 KiB arguments, 192 KiB results), at their peak:`."""
     which = "at their peak" if program.at_peak else "the largest of them"

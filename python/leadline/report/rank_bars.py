@@ -8,6 +8,7 @@ import numpy as np
 
 from leadline._dataclass import dataclass, replace
 from leadline.analysis import Analysis
+from leadline.analysis.loop import often
 from leadline.analysis.ranks import RankView, is_folded_profile
 from leadline.analysis.stragglers import imbalance, late_of
 from leadline.analysis.workclass import classes_of_nodes
@@ -71,8 +72,9 @@ def _beside(profile: Profile) -> list[RankBar]:
     if isinstance(found, NoSteps) or len({one.rank for one in found.ranks if one.rank >= 0}) < 2:
         return []
     tree, scopes = profile.tree, Analysis(profile).scopes
-    talks = classes_of_nodes(tree) == CLASSES.index("communication")
-    time = np.maximum(tree.exclusive("time").sum, 0) + np.maximum(tree.exclusive("wait_time").sum, 0)
+    steps = max((one.number for one in found.ranks), default=1)
+    talks = (classes_of_nodes(tree) == CLASSES.index("communication")) & often(tree, scopes, steps)  # not what sets up
+    time = np.maximum(tree.exclusive("time").sum, tree.exclusive("wait_time").sum)  # which is a part of the time
     device = np.maximum(tree.exclusive("gpu_time").sum, 0)
     seen: dict[int, RankBar] = {}
     for one in found.ranks:

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leadline._dataclass import replace
 from leadline.analysis.case import Case
 from leadline.analysis.columns import Mask, Rows, at_rows, factorized
 from leadline.analysis.findings import Finding, Findings
 from leadline.analysis.layers import merged_layers
+from leadline.analysis.workclass import classes_of_nodes
 from leadline.names import bare
 from leadline.names.kernels import kernel_words
 from leadline.report.model import Place
@@ -30,10 +32,12 @@ from leadline.verdict.fixes import CORES, CORES_REMEDY
 from leadline.verdict.model import Account, Fix, Verdict
 from leadline.verdict.text import as_lines, fix_text, head
 from leadline.verdict.words import IDLE, SHORT
+from leadline.work.operators import CLASSES
 
 MOST_ROWS = 8
 MOST_WALLS = 60
-_ONE_LINE = 0.85
+_ONE_LINE, _MOSTLY = 0.85, 0.6
+"""Of a step on one line: from where on that line is told apart, and where it calls several modules."""
 _PHASES = {
     "forward": "forward",
     "backward": "backward",
@@ -45,7 +49,17 @@ _PHASES = {
     "garbage collection": "garbage collection",
     "saving": "saving",
 }
-_ORDER = ("data loading", "forward", "backward", "optimizer", "compile", "garbage collection", "saving", "")
+_ORDER = (
+    "data loading",
+    "forward",
+    "backward",
+    "optimizer",
+    "compile",
+    "garbage collection",
+    "saving",
+    "communication",
+    "",
+)
 
 
 def start_of(verdict: Verdict, found: Findings | None, words: PathWords, case: Case, file: str) -> Start | None:
@@ -98,17 +112,29 @@ class _Step:
             self.steps = 1
             samples = np.where(between_operators(case, self.mine), self.tree.exclusive("cpu_sample").sum, 0)
             self.time = self.time + samples
+            self.scale, self.device_scale = self._scale(self.time), self._scale(self.device_time)
             return
         self.mine = loop.inside & (self.scopes.thread == self.scopes.thread[loop.anchors[0]])
         self.steps = loop.steps
         samples = np.where(between_operators(case, self.mine), case.samples, 0) if case.sampled_ns else none
         self.time = np.where(self.mine, loop.time, 0) + samples
         self.device_time = np.where(loop.inside, case.gpu_time, 0) if case.has_device else none
+        self.scale, self.device_scale = self._scale(self.time), self._scale(self.device_time)
 
-    def phase_names(self) -> Rows:
-        """The name of the phase around each node as a text of the file, -1 where there is none."""
-        names: Rows = at_rows(self.tree.frames["name"][self.tree.frame_of].astype(np.int64), self.scopes.phase, -1)
-        return names
+    def _scale(self, time: Rows) -> float:
+        """Parts of several threads or streams at a time add up to more than a step; scaled as the account is, no part
+        and no sum of parts exceeds it."""
+        whole = float(time.sum()) / self.steps
+        return min(1.0, self.account.wall_ns / whole) if whole > 0 else 1.0
+
+    def phases(self, rows: Rows) -> NDArray[np.str_]:
+        """The phase of each of these nodes, empty outside of phases; communication there is one of its own."""
+        names = at_rows(self.tree.frames["name"][self.tree.frame_of].astype(np.int64), self.scopes.phase, -1)[rows]
+        text = self.tree.tables.strings
+        kinds = {name: _PHASES.get(text[name], "") if name >= 0 else "" for name in np.unique(names).tolist()}
+        found = np.array([kinds[name] for name in names.tolist()], np.str_)
+        talks = classes_of_nodes(self.tree)[rows] == CLASSES.index("communication")
+        return np.where((found == "") & talks, "communication", found)
 
 
 def _bars(made: _Step, account: Account) -> list[Bar]:
@@ -123,21 +149,17 @@ def _bars(made: _Step, account: Account) -> list[Bar]:
 
 def _phase_bar(made: _Step, account: Account) -> Bar | None:
     """None where the program has no phases."""
-    text = made.tree.tables.strings
-    names = made.phase_names()
+    rows = np.flatnonzero(made.time > 0)
+    phases, times = made.phases(rows), made.time[rows]
     sums: dict[str, float] = {}
     first: dict[str, int] = {}
-    for name in np.unique(names[made.time > 0]).tolist():
-        phase = _PHASES.get(text[name], "") if name >= 0 else ""
-        here = np.where(names == name, made.time, 0)
-        sums[phase] = sums.get(phase, 0.0) + float(here.sum()) / made.steps
-        row = int(np.argmax(here))
-        if phase not in first or made.time[row] > made.time[first[phase]]:
-            first[phase] = row
+    for phase in np.unique(phases).tolist():
+        here = np.where(phases == phase, times, 0)
+        sums[phase] = float(here.sum()) / made.steps
+        first[phase] = int(rows[np.argmax(here)])
     if not any(sums.get(name) for name in _ORDER[:-1]):
         return None
-    whole = sum(sums.values())
-    scale = min(1.0, account.wall_ns / whole) if whole > 0 else 1.0
+    scale = made.scale
     parts = [
         _bar_part(name or "other", name or "outside of phases", sums[name] * scale, account.wall_ns, first[name])
         for name in _ORDER
@@ -151,7 +173,7 @@ def _phase_bar(made: _Step, account: Account) -> Bar | None:
 
 
 def _bar_part(key: str, label: str, ns: float, wall: int, node: int) -> BarPart:
-    group = "wait" if key == "data loading" else "work"
+    group = "wait" if key in ("data loading", "communication") else "work"
     return BarPart(key, label, int(ns), ns / wall, group, "measured", node)
 
 
@@ -207,15 +229,14 @@ def _where(made: _Step, words: PathWords, on_device: bool) -> tuple[Line, ...]:
     fallback = np.where(module >= 0, module, outer)  # what there is of a name where no line is known
     rows = np.flatnonzero(kept)
     key = np.where(line >= 0, line, -2 - fallback)
-    one_line = _is_one_line(key[rows], time[rows])
+    several = len(np.unique(module[rows])) > 1
+    one_line = _is_one_line(key[rows], time[rows], _MOSTLY if several else _ONE_LINE)
     if one_line:  # which says little: what runs there is told apart
-        key = factorized(key, np.where(outer >= 0, outer, module))
+        key = factorized(key, module if several else np.where(outer >= 0, outer, -1))
     found, group = np.unique(key[kept], return_inverse=True)
-    phases = made.phase_names()
-    text = tree.tables.strings
-    kinds = {name: _PHASES.get(text[name], "") if name >= 0 else "" for name in np.unique(phases[rows]).tolist()}
-    of_phase = np.array([kinds[name] for name in phases[rows].tolist()])
-    values = time[rows].astype(np.float64) / made.steps
+    of_phase = made.phases(rows)
+    scale = made.device_scale if on_device else made.scale
+    values = time[rows].astype(np.float64) * (scale / made.steps)
     sums = np.bincount(group, values, len(found))
     made_lines, whats = [], []
     for one in np.argsort(-sums, kind="stable")[:MOST_ROWS].tolist():
@@ -231,24 +252,29 @@ def _where(made: _Step, words: PathWords, on_device: bool) -> tuple[Line, ...]:
         node = int(scopes.outer[row]) if scopes.outer[row] >= 0 else row
         ns = int(sums[one])
         name = "" if place is not None else _name(made, row)
-        whats.append(_what(made, row, one_line))
+        whats.append(_what(made, row, one_line and not several))
         made_lines.append(Line(place, name, "", phase, forward, backward, other, ns, ns / made.account.wall_ns, node))
     tails = _tails([module for module, _ in whats])
     told = [" › ".join(filter(None, (tail, operator))) for tail, (_, operator) in zip(tails, whats, strict=True)]
     return tuple(replace(line, what=what) for line, what in zip(made_lines, told, strict=True))
 
 
-def _is_one_line(key: Rows, time: Rows) -> bool:
-    """Whether nearly all of a step is on one line, such as the call of the whole model."""
+def _is_one_line(key: Rows, time: Rows, least: float) -> bool:
+    """Whether so much of a step is on one line, such as the call of the whole model."""
     found, group = np.unique(key, return_inverse=True)
     sums = np.bincount(group, time.astype(np.float64), len(found))
-    return bool(sums.max() > _ONE_LINE * sums.sum())
+    return bool(sums.max() > least * sums.sum())
 
 
 def _module_keys(made: _Step) -> Rows:
-    """The module above each node as a text of the file, -1 where there is none."""
+    """The module above each node by a number, those of numbered layers by one; -1 where there is none."""
     names = made.tree.frames["name"].astype(np.int64)[made.tree.frame_of]
-    return at_rows(names, made.scopes.module, -1)
+    found = at_rows(names, made.scopes.module, -1)
+    here = np.unique(found[found >= 0])
+    merged = [merged_layers(made.tree.tables.strings[one]) for one in here.tolist()]
+    first = dict(zip(reversed(merged), reversed(here.tolist()), strict=True))
+    layer = dict(zip(here.tolist(), (first[name] for name in merged), strict=True))
+    return np.array([layer.get(one, -1) for one in found.tolist()], np.int64)
 
 
 def _name(made: _Step, row: int) -> str:
@@ -297,7 +323,7 @@ def _kernels(made: _Step) -> tuple[Kernel, ...]:
     # variants of one kernel, such as two instances of a template, are one row
     found, of_name = np.unique([kernel_words(tree.tables.strings[int(one)]) for one in names], return_inverse=True)
     group = of_name[of_row]
-    sums = np.bincount(group, time[rows].astype(np.float64), len(found)) / made.steps
+    sums = np.bincount(group, time[rows].astype(np.float64), len(found)) * (made.device_scale / made.steps)
     calls = np.bincount(group, tree.exclusive("gpu_time").count[rows].astype(np.float64), len(found)) / made.steps
     kernels = []
     for one in np.argsort(-sums, kind="stable")[:MOST_ROWS].tolist():

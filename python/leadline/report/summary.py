@@ -157,7 +157,7 @@ def _path_lines(report: Report, width: int) -> list[str]:
     lines = []
     for i, path in enumerate(report.paths[:_PATHS]):
         value = path.values.get(report.path_metric, 0)
-        what = f"{share(value, total.sum):>6}  {in_unit(value, total.unit):>8}  {phrases.place_text(path.place)}"
+        what = f"{share(value, total.sum):>6}  {in_unit(value, total.unit):>8}  {phrases.heading(path)}"
         below = phrases.below_text(path, notes=False, width=max(width - len(_INDENT) - len(what) - 2, 1))
         lines.append(_line("hottest" if i == 0 else "", f"{what}  {below}".rstrip()))
     return lines

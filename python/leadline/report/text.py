@@ -199,7 +199,7 @@ def _path(console: Console, rank: int, path: HotPath, part: str, value: str) -> 
         head.append(below, style="bold cyan")
         below = ""
     else:
-        head.append(phrases.place_text(path.place), style="bold cyan")
+        head.append(phrases.heading(path), style="bold cyan")
     if calls:
         head.append(f"  {calls}", style="bright_black")
     lines = [head]

@@ -28,6 +28,8 @@ REQUESTED = "bytes requested"
 WASTED = "bytes wasted"
 """Of what is in use, what blocks are larger than was asked for."""
 BLOCKS = "blocks in use"
+SEGMENTS = "segments"
+LARGEST_FREE = "bytes of the largest free block"
 FRAGMENTATION = "fragmentation, per mille"
 """1 - largest free block / all that is free: 0 where all of it could be given away at once."""
 _MOST_SERIES = 256

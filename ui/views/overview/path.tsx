@@ -63,9 +63,14 @@ export function PathEntry({ opened, path, metric, total, most }: Props) {
 
 /** The line; where none is known the best name there is. */
 function headOf(path: HotPath): string {
-  return path.place
-    ? placeText(path.place)
-    : path.module || operatorName(path.operator) || path.phase || placeText(null);
+  if (path.place) return placeText(path.place);
+  const thread = path.frames?.find((frame) => frame.kind === "thread");
+  return (
+    path.module ||
+    operatorName(path.operator) ||
+    path.phase ||
+    (thread ? `(no Python, thread ${thread.name})` : placeText(null))
+  );
 }
 
 export function placeText(place: Place | null): string {

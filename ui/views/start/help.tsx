@@ -89,9 +89,13 @@ function Entry({ opened, help, start }: { opened: Opened; help: Help; start: Sta
 }
 
 function gainText(help: Help, start: Start): string {
-  const range = help.high_ns > help.low_ns ? ` (${duration(help.low_ns)} to ${duration(help.high_ns)})` : "";
+  const ranged = help.high_ns > help.low_ns;
+  const range = ranged ? ` (${duration(help.low_ns)} to ${duration(help.high_ns)})` : "";
   if (help.known === "at most") return `at most ${duration(help.high_ns)}`;
-  if (help.gain_ns * 2 > start.wall_ns && start.of === "step")
-    return `${duration(start.wall_ns)} → ${duration(start.wall_ns - help.gain_ns)}`;
+  const { wall_ns } = start;
+  if (help.gain_ns * 2 > wall_ns && start.of === "step") {
+    const left = ranged ? ` (${duration(wall_ns - help.high_ns)} to ${duration(wall_ns - help.low_ns)})` : "";
+    return `${duration(wall_ns)} → ${duration(wall_ns - help.gain_ns)}${left}`;
+  }
   return `−${duration(help.gain_ns)}${range}`;
 }

@@ -175,11 +175,12 @@ function StepFigure({ start, of }: { start: Start | null; of: string }) {
 function Trust({ opened, verdict, start }: Props) {
   const silent = start?.rules_silent ?? 0;
   const nothing = verdict.trust.startsWith("nothing lost");
-  const [first, ...rest] = verdict.trust.split(", ");
+  const end = verdict.trust.indexOf(", ");
+  const [first, rest] = end < 0 ? [verdict.trust, ""] : [verdict.trust.slice(0, end), verdict.trust.slice(end + 2)];
   return (
     <p class="trust">
       <b class={nothing ? "good" : "warned"}>{visible(first.charAt(0).toUpperCase() + first.slice(1))}</b>
-      {rest.map((one) => ` · ${visible(one)}`).join("")}
+      {rest ? ` · ${visible(rest)}` : ""}
       {silent ? ` · ${silent} rules do not apply here` : ""}
       <button type="button" class="plain link" onClick={() => opened.go.page("capture")}>
         Details

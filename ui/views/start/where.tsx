@@ -13,6 +13,7 @@ const NAME = 40;
 const BESIDE_NAME = 34;
 const LEAST = 0.005; // of the step: what is less is no answer to where
 const ROWS = 6;
+const OTHERS: Record<string, string> = { "data loading": "region hatched", communication: "collective hatched" };
 const BESIDE_RANKS = 3; // below a row a rank, so that the page ends where a small screen does
 
 export function Where({ opened, start }: { opened: Opened; start: Start }) {
@@ -81,7 +82,7 @@ function Lines({ opened, start }: { opened: Opened; start: Start }) {
                     parts={[
                       [line.forward_ns / most, "module"],
                       [line.backward_ns / most, "backward striped"],
-                      [line.other_ns / most, line.phase === "data loading" ? "region hatched" : "api"],
+                      [line.other_ns / most, OTHERS[line.phase] ?? "api"],
                     ]}
                   />
                 </td>

@@ -6,7 +6,8 @@ import { BadPattern } from "../../model/search";
 import { chartsOf } from "../../model/series";
 import { busyShare, ofProcess, spanText, timelineOf, type Timeline } from "../../model/timeline";
 import { linksOf } from "../../model/timeline_facts";
-import { ofRole, rolesOf } from "../../model/timeline_roles";
+import { alignedAt, meetingsOf } from "../../model/meetings";
+import { firstRole, ofRole, rolesOf } from "../../model/timeline_roles";
 import { below, searched, type Hits } from "../../model/timeline_search";
 import { EventKindNames } from "../../model/schema.generated";
 import { duration, visible } from "../../model/units";
@@ -65,10 +66,12 @@ function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
   const [chosen, setChosen] = useState<Chosen[]>([]);
   const measured = useMemo(() => timelineOf(profile, hideLibrary) as Timeline, [profile, hideLibrary]);
   const roles = useMemo(() => rolesOf(profile, measured), [measured]);
-  const whole = useMemo(
-    () => ofRole(profile, ofProcess(chosen.reduce(withPrediction, measured), state.process), state.role),
-    [measured, chosen, state.process, state.role],
-  );
+  const met = useMemo(() => (roles.length ? meetingsOf(profile) : null), [measured, roles]);
+  const role = state.role ?? (state.process < 0 ? firstRole(profile, measured) : "");
+  const whole = useMemo(() => {
+    const lanes = ofRole(profile, ofProcess(chosen.reduce(withPrediction, measured), state.process), role, met);
+    return role && met && state.aligned ? alignedAt(lanes, met) : lanes;
+  }, [measured, chosen, state.process, role, met, state.aligned]);
   const [showIdle, setIdle] = useState(false);
   const busy = useMemo(
     () => whole.lanes.filter((lane) => lane.kind !== "thread" || busyShare(whole, lane) >= IDLE),
@@ -82,7 +85,7 @@ function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
   const charts = useMemo(() => chartsOf(profile), [profile]);
   const [wanted, setCounters] = useState<boolean | null>(null);
   const all = useMemo(() => new Counters(charts, !measured.lanes.length), [charts, measured]);
-  const showCounters = wanted ?? (all.count <= MOST_COUNTERS && !state.role); // lanes stay in sight
+  const showCounters = wanted ?? (all.count <= MOST_COUNTERS && !role); // lanes stay in sight
   const counters = useMemo(() => (showCounters ? all : new Counters([])), [all, showCounters]);
   const [span, select] = useState(-1);
   const [tip, setTip] = useState<Tipped | null>(null);
@@ -185,6 +188,8 @@ function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
         state={state}
         set={set}
         roles={roles}
+        role={role}
+        meet={met !== null}
         said={sought.said}
         nextHit={nextHit}
         chart={() => chart.current}

@@ -11,6 +11,7 @@ test("a link holds what is looked at", () => {
     finding: 2,
     process: 0,
     role: "stream 7",
+    aligned: false,
     notes: [
       { at: 12, text: "here & there = 3" },
       { at: 90, text: "" },

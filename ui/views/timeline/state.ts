@@ -17,8 +17,10 @@ export interface TimelineState {
   finding: number;
   /** Row of the process that is shown alone, -1 for all. */
   process: number;
-  /** What is shown of all ranks side by side; empty for everything. */
-  role: string;
+  /** What is shown of all ranks side by side; empty for everything, null for what is best to begin with. */
+  role: string | null;
+  /** Whether ranks that are side by side stand on one clock by their collectives. */
+  aligned: boolean;
   notes: Note[];
 }
 
@@ -28,7 +30,8 @@ export const FIRST: TimelineState = {
   search: "",
   finding: -1,
   process: -1,
-  role: "",
+  role: null,
+  aligned: true,
   notes: [],
 };
 const MOST_NOTES = 50;
@@ -42,7 +45,8 @@ export function timelineLink(state: TimelineState): string {
   if (state.search) parameters.set("search", state.search);
   if (state.finding >= 0) parameters.set("finding", String(state.finding));
   if (state.process >= 0) parameters.set("process", String(state.process));
-  if (state.role) parameters.set("role", state.role);
+  if (state.role !== null) parameters.set("role", state.role);
+  if (!state.aligned) parameters.set("aligned", "no");
   for (const { at, text } of state.notes) parameters.append("note", `${Math.round(at)} ${text}`);
   const text = parameters.toString();
   return text ? `#timeline?${text}` : "#timeline";
@@ -68,7 +72,8 @@ export function timelineFrom(parameters: URLSearchParams): TimelineState {
     search: parameters.get("search") ?? "",
     finding: whole("finding"),
     process: whole("process"),
-    role: parameters.get("role") ?? "",
+    role: parameters.get("role"),
+    aligned: parameters.get("aligned") !== "no",
     notes,
   };
 }

@@ -17,6 +17,10 @@ interface Props {
   state: TimelineState;
   set(change: Partial<TimelineState>): void;
   roles: string[];
+  /** The one that is shown; empty for all lanes. */
+  role: string;
+  /** Whether collectives of several ranks are known. */
+  meet: boolean;
   /** What the search found. */
   said: string;
   nextHit(step: number): void;
@@ -29,7 +33,7 @@ interface Props {
 }
 
 export function Toolbar(props: Props) {
-  const { opened, timeline, state, set, roles, chart } = props;
+  const { opened, timeline, state, set, roles, role, chart } = props;
   const { profile, findings } = opened;
   const [hideLibrary, setHide] = props.hideLibrary;
   const [folded, showIdle, setIdle] = props.idle;
@@ -62,26 +66,38 @@ export function Toolbar(props: Props) {
           flip={() => setIdle(!showIdle)}
         />
       ) : null}
-      <ProcessChoice profile={profile} value={state.process} choose={(process) => set({ process, role: "" })} />
+      <ProcessChoice
+        profile={profile}
+        value={state.process}
+        choose={(process) => set({ process, role: process < 0 ? null : "" })}
+      />
       {roles.length ? (
         <select
           aria-label="Lane of all ranks"
           title="One thread or stream of every rank, one above the other"
-          value={state.role}
+          value={role}
           onChange={(event) => set({ role: event.currentTarget.value, process: -1 })}
         >
           <option value="">all lanes</option>
-          {roles.map((role) => (
-            <option value={role}>{visible(`${role} of all ranks`)}</option>
+          {roles.map((one) => (
+            <option value={one}>{visible(`${one} of all ranks`)}</option>
           ))}
         </select>
+      ) : null}
+      {role && props.meet ? (
+        <Toggle
+          label="Align"
+          title="Move the clock of each rank so that collectives end together; who comes last waits least in them"
+          on={state.aligned}
+          flip={() => set({ aligned: !state.aligned })}
+        />
       ) : null}
       {findings?.findings.some((one) => one.paths.length) ? (
         <select
           aria-label="Finding"
           title="Show what a finding is about"
           value={String(state.finding)}
-          onChange={(event) => set({ finding: Number(event.currentTarget.value), search: "" })}
+          onChange={(event) => set({ finding: Number(event.currentTarget.value), search: "", role: "" })}
         >
           <option value="-1">findings</option>
           {findings.findings.map((one, i) =>

@@ -9,7 +9,6 @@ the blocks of the end to be there.
 from __future__ import annotations
 
 import io
-from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +20,10 @@ from leadline.profiles.builder import ProfileBuilder
 from leadline.profiles.profile import Profile
 from leadline.profiles.tables import Tables
 from leadline.schema import TABLES, EventKind, FrameKind, MetricKind
+from leadline.trace.allocator import History
 from leadline.trace.importers.meta import imported_meta
-from leadline.trace.plain_pickle import DAMAGE, NotPlainError, load_plain
+from leadline.trace.snapshot_file import DAMAGE, LIVE, Actions, NotPlainError, SnapshotFile
+from leadline.trace.snapshot_pools import history_of, mapped_at, pools_of
 from leadline.trace.source import Source, whole_of
 from leadline.trace.tables import TraceError
 
@@ -31,7 +32,6 @@ ESTIMATED = f"Made from {NAME}, which tells of memory only: no time was measured
 UNKNOWN = "(without a stack)"
 BEFORE = "(allocated before the snapshot's history begins)"
 
-_LIVE = ("active_allocated", "active_awaiting_free", "active_pending_free")
 _LARGEST = 8 << 30
 _HALF = 1 << 63
 _KEYS = (b"segments", b"device_traces", b"allocator_settings")
@@ -49,14 +49,13 @@ def read(source: Source) -> Profile:
     too_much = "which is too much of a snapshot; record fewer entries (max_entries)"
     try:
         if source.compressed:
-            content = load_plain(io.BytesIO(whole_of(source, _LARGEST, too_much)))
+            file = SnapshotFile(io.BytesIO(whole_of(source, _LARGEST, too_much)))
         elif source.size_bytes > _LARGEST:
             raise TraceError(f"{source.name} has more than {_LARGEST >> 30} GiB, {too_much}")
         else:
             with source.open() as stream:  # the file is not held beside what it says
-                content = load_plain(stream)
-        segments, traces = content["segments"], content.get("device_traces") or []
-        return _Booking(source.name).profile(segments, traces)
+                file = SnapshotFile(stream)
+        return _Booking(source.name, file).profile()
     except NotPlainError as error:
         raise TraceError(f"{source.name} is not {NAME}: {error}.") from None
     except DAMAGE as error:
@@ -90,23 +89,23 @@ class _Changes:
 
 
 class _Booking:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, file: SnapshotFile) -> None:
         self._name = name
+        self._file = file
         self._builder = ProfileBuilder()
         self._process = self._builder.process(name, pid=0, rank=-1, complete=1)
         self._top = self._builder.node_of_process(self._process)
         self._nodes: dict[int, int] = {}
-        """By the identity of a list of frames: a snapshot shares them between actions."""
-        self._kept: list[object] = []
-        """Those lists, so that no other takes the identity of one."""
+        """By the identity of a list of frames, of which the file keeps equal ones once."""
+        self._allocators: list[History] = []
         self._events: dict[str, list[Ints]] = {"start_ns": [], "bytes": [], "node": [], "device": []}
 
-    def profile(self, segments: Sequence[Mapping[str, Any]], traces: list[list[Any]]) -> Profile:
-        at_end = self._at_end(segments)
+    def profile(self) -> Profile:
+        at_end = self._at_end(self._file.segments)
         booked = 0
-        for index in range(max(len(traces), max(at_end, default=-1) + 1)):
-            actions = traces[index] if index < len(traces) else []
-            if actions or at_end.get(index):
+        for index in sorted({*at_end, *range(len(self._file.traces))}):
+            actions = self._file.trace(index)
+            if actions.size.size or at_end.get(index):
                 self._book(index, actions, at_end.get(index, []))
                 booked += 1
         if not booked:
@@ -124,26 +123,32 @@ class _Booking:
             for block in segment["blocks"]:
                 place = int(block.get("address", address))
                 address = place + int(block["size"])
-                if block["state"] in _LIVE:
+                if block["state"] in LIVE:
                     history: Mapping[str, Any] = next(iter(block.get("history") or ()), {})
                     frames = block.get("frames") or history.get("frames") or ()
                     size = int(block.get("requested_size", history.get("real_size", block["size"])))
                     blocks.append((place - _HALF, size, self._node(frames)))
         return found
 
-    def _book(self, index: int, actions: list[Any], at_end: Sequence[tuple[int, int, int]]) -> None:
+    def _book(self, index: int, actions: Actions, at_end: Sequence[tuple[int, int, int]]) -> None:
         device = self._builder.device(self._process, index, f"CUDA device {index}")
-        changes = self._changes(actions)
+        counted = actions.are("alloc", "free_completed")
+        changes = self._changes(actions, counted)
         before = self._before(changes, at_end)
         count, unseen = changes.address.size, changes.unseen.size
         signed = np.where(changes.taken, changes.size, -changes.size)
         level = np.cumsum(signed)
         last = int(np.argmax(level)) if count and int(level.max()) > 0 else -1
+        times = _times(changes.time_us)
+        self._allocators.append(pools_of(self._file.segments, index, int(times.max(initial=0))))
+        if count:
+            mapped = mapped_at(actions, counted)
+            self._allocators.append(history_of(self._allocators[-1], times, level + before.size.sum(), mapped))
 
         held = changes.taken & (np.arange(count) <= last) & (changes.ends > last)
         kept = np.concatenate((changes.unseen > last, np.ones(before.size.size - unseen, np.bool_)))
         self._event(device, np.zeros(before.size.size, np.int64), before.size, before.node)
-        self._event(device, _times(changes.time_us), signed, changes.node)
+        self._event(device, times, signed, changes.node)
         for metric, blocks, chosen in (
             (MetricKind.ALLOC_BYTES, before, slice(None)),
             (MetricKind.ALLOC_BYTES, changes, changes.taken),
@@ -153,25 +158,14 @@ class _Booking:
         ):
             self._add(metric, device, blocks.node[chosen], blocks.size[chosen])
 
-    def _changes(self, actions: list[Any]) -> _Changes:
-        """Empties `actions` meanwhile: as objects they are many times larger than as columns."""
-        columns = {name: array("q") for name in ("address", "size", "node", "time_us")}
-        address, size, node, time_us = columns.values()
-        nodes = self._nodes
-        for place, action in enumerate(actions):
-            actions[place] = None
-            what = action["action"]
-            if what == "alloc":
-                frames = action.get("frames") or ()
-                node.append(nodes.get(id(frames)) or self._node(frames))
-            elif what == "free_completed":
-                node.append(-1)
-            else:
-                continue
-            address.append(int(action.get("addr", 0)) - _HALF)
-            size.append(int(action["size"]))
-            time_us.append(int(action.get("time_us", -1)))
-        return self._paired(*(np.array(one, np.int64) for one in columns.values()))
+    def _changes(self, actions: Actions, counted: NDArray[np.bool_]) -> _Changes:
+        """Of the actions that change live memory."""
+        taken = actions.are("alloc")
+        stacks, which = np.unique(actions.stack[taken], return_inverse=True)
+        nodes = np.array([self._node(self._file.frames(one)) for one in stacks.tolist()], np.int64)
+        node = np.full(taken.size, -1, np.int64)
+        node[taken] = nodes[which]
+        return self._paired(actions.address[counted], actions.size[counted], node[counted], actions.time_us[counted])
 
     def _paired(self, address: Ints, size: Ints, node: Ints, time_us: Ints) -> _Changes:
         """Each free with the allocation before it at its address."""
@@ -237,7 +231,6 @@ class _Booking:
         if not named:
             return self._named(UNKNOWN)
         self._nodes[id(frames)] = node
-        self._kept.append(frames)
         return node
 
     def _named(self, name: str) -> int:
@@ -256,7 +249,16 @@ class _Booking:
             if column.name == "kind":
                 values = np.full(order.size, int(EventKind.ALLOCATE))
             columns[column.name] = values.astype(like)
-        meta = imported_meta(self._name, NAME, pid=0, rank=-1, origin_ns=0, wall_ns=end_ns, estimated=ESTIMATED)
+        meta = imported_meta(
+            self._name,
+            NAME,
+            pid=0,
+            rank=-1,
+            origin_ns=0,
+            wall_ns=end_ns,
+            estimated=ESTIMATED,
+            allocators=self._allocators,
+        )
         return Profile(Tables({**tables.columns, "events": columns}), meta)
 
 
