@@ -14,6 +14,7 @@ from tests.training.loops import run
 import leadline
 from leadline.report.training import as_json, merge_ranks, summarize
 from leadline.report.training.markdown import render
+from leadline.steps.of_profile import steps_of
 from leadline.training import build_profiler
 
 HERE = Path(__file__).parent
@@ -227,6 +228,8 @@ def test_under_leadline_run_the_summary_comes_with_the_profile(tmp_path: Path) -
     assert "| 8 (0 to 7) | 1 to 2 |" in page
     assert "`loop.py:9`" in page
     assert json.loads((tmp_path / "out.summary.json").read_text())["steps"]["recorded"] == [1, 2]
+    steps = steps_of(leadline.open(tmp_path / "out.leadline"))
+    assert steps.number == 8  # start() marks where the first begins
 
 
 def test_findings_stand_in_the_summary(tmp_path: Path) -> None:

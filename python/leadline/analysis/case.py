@@ -16,7 +16,7 @@ from leadline.analysis import Analysis
 from leadline.analysis.busy import busy_share
 from leadline.analysis.columns import Mask, Rows, group_sums, nearest, preorder, subtree_sums
 from leadline.analysis.compilations import OfCompilations
-from leadline.analysis.loop import Loop, find_loop, widened
+from leadline.analysis.loop import BY_SAMPLES, Loop, find_loop, widened
 from leadline.analysis.occasional import Around
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.ranks import is_folded_profile
@@ -82,11 +82,11 @@ class Case(OfCompilations):
             return found
         time = np.where(outside, 0, found.time)
         work = float(time.sum()) / found.steps
-        step = (
-            max(found.step_ns, work)
-            if found.measured_by
-            else work + float(self.compiled_again(found).sum()) / found.steps
-        )
+        step = found.step_ns  # operators of slow first steps may add up to more than a clock's mean without them
+        if not found.measured_by:
+            step = work + float(self.compiled_again(found).sum()) / found.steps
+        elif found.measured_by == BY_SAMPLES:
+            step = max(step, work)
         return replace(found, inside=found.inside & ~outside, time=time, work_ns=work, step_ns=step)
 
     @property

@@ -28,7 +28,7 @@ _FRAMEWORKS = frozenset(
 _FUNCTIONS = frozenset(["numpy", "scipy"])
 _INSTALLED = re.compile(r"(?:^|/)(?:site|dist)-packages/(?P<package>[^/]+)")
 _STANDARD_LIBRARY = re.compile(r"(?:^|/)lib(?:64)?/python\d+(?:\.\d+)?t?/(?P<rest>.*)")
-_OWN_CODE = re.compile(r"(?:^|/)leadline/(?:capture/|_autostart\.py$|_native)")
+_OWN_CODE = re.compile(r"(?:^|/)(?:python/leadline/|leadline/(?:capture/|_autostart\.py$|_native))")  # also a checkout
 _INDUCTOR = re.compile(r"(?:^|/)c[a-z2-7]{50,52}\.py$")  # named by the hash of what torch.compile wrote into it
 _WRITTEN = re.compile(r"(?:^|/)[A-Za-z_]\w*(?:\.[A-Za-z_]\w*){2,}\.py$")
 """Of code that a package wrote while running, such as torch_geometric's `torch_geometric.nn.conv.gin_conv_..._x1.py`:

@@ -131,16 +131,17 @@ class _Tree:
         spans = spans[self.tree.kinds[self.tree.parent[spans]] == int(FrameKind.THREAD)]
         optimizer, loading = self.rows("optimizer", process), self.rows("data loading", process)
         marked = int(self.count[spans].sum())
+        ended = marked + (0 if self._begun(number) else 1)
         if optimizer.size:
             asked = int(self.count[optimizer[0]])
             steps, rests_on, marks = self._with_one_gradient(int(optimizer[0]), asked), OPTIMIZER, optimizer
-            if marked and not asked * 0.5 <= marked + 1 <= asked * _SEVERAL:
+            if marked and not asked * 0.5 <= ended <= asked * _SEVERAL:
                 # the program marks its steps whatever optimizers do in one; or several optimizers end one step together
-                turns = asked / (marked + 1)
-                together = turns > _SEVERAL and abs(turns - round(turns)) * (marked + 1) <= 1
-                steps, rests_on = marked + 1, OPTIMIZER if together else STEP_CALLS
+                turns = asked / ended
+                together = turns > _SEVERAL and abs(turns - round(turns)) * ended <= 1
+                steps, rests_on = ended, OPTIMIZER if together else STEP_CALLS
         elif marked:
-            steps, rests_on = marked + 1, STEP_CALLS
+            steps, rests_on = ended, STEP_CALLS
             marks = self._outermost_calls(process, steps)
             marks = marks if marks.size else spans
         elif loading.size:
@@ -153,6 +154,12 @@ class _Tree:
             weight=self._weight(process),
         )  # fmt: skip
         return self._timed(one, spans, number, process)
+
+    def _begun(self, process: int) -> bool:
+        """Whether the beginning of the first step was marked as well (by the training profiler's start): then as many
+        steps were timed as ended. Else the first one's end is the first border that is known, and it is not timed."""
+        recorded = self.recorded.get(process)
+        return recorded is not None and bool(recorded.rows.spans) and recorded.rows.spans[0]["first"] == 0
 
     def _thread_of(self, row: int) -> int:
         return self.threads.get(int(self.thread[row]), -1)

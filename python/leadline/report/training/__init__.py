@@ -163,20 +163,20 @@ def _other_ranks(path: Path, facts: Mapping[str, Any]) -> dict[Path, Mapping[str
 
 def as_json(summary: TrainingSummary) -> dict[str, Any]:
     """The summary as JSON holds it; `figures` are the ones that are compared from run to run."""
-    figures: dict[str, float] = {"step_mean_ns": summary.steps.mean_ns, "step_p95_ns": summary.steps.p95_ns}
+    steps = summary.steps.measured
+    figures: dict[str, float] = {}
+    if steps:  # without steps nothing is said of one
+        figures = {"step_mean_ns": summary.steps.mean_ns, "step_p95_ns": summary.steps.p95_ns}
     for name, held in summary.peaks:
         figures[f"peak {name}_bytes"] = held
-    for _, wall in summary.walls[:1]:
+    for _, wall in summary.walls[:1] if summary.steps.recorded else ():
         for field in ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns"):
-            figures[f"{field.removesuffix('_ns')}_per_step_ns"] = getattr(wall, field) / max(
-                len(summary.steps.recorded), 1
-            )
+            figures[f"{field.removesuffix('_ns')}_per_step_ns"] = getattr(wall, field) / len(summary.steps.recorded)
     if summary.efficiency is not None:
         figures["operations per step"] = summary.efficiency.flops
         if summary.efficiency.mfu is not None:
             figures["MFU in percent"] = 100 * summary.efficiency.mfu
-    steps = max(summary.steps.measured, 1)
-    figures |= {f"{item.name}_per_step_ns": item.time_ns / steps for item in summary.shares}
+    figures |= {f"{item.name}_per_step_ns": item.time_ns / steps for item in summary.shares if steps}
     return {"leadline_summary": 1, "figures": figures, **dataclasses.asdict(summary)}
 
 
