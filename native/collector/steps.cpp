@@ -1,6 +1,7 @@
 // Training steps, and the trace window that is counted in them.
 #include <algorithm>
 
+#include "base/steps_ended.h"
 #include "collector/collector.h"
 
 namespace leadline {
@@ -59,6 +60,7 @@ bool Collector::ends_step(uint64_t here) noexcept {
 
 void Collector::end_step(Lane& lane, int64_t number, int64_t time_ns) noexcept {
   book_step(lane, number, time_ns);
+  g_steps_ended.fetch_add(1, std::memory_order_relaxed);
   // Behind the booking, so that the last step of the window is in it and the one before its first is not.
   const int64_t ended = steps_ended_.fetch_add(1, std::memory_order_relaxed) + 1;
   if (ended == trace_from_) window_.open(trace_max_events_);

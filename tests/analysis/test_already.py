@@ -72,6 +72,9 @@ WHAT_WAS_SEEN = {
     "unused_device": "the device was seen idle while the CPU computed",
     "unused_gradients": "gradients were seen of parameters that nobody updates",
     "weights_again": "the same weights were seen computed again",
+    "made_weights": "weights were seen built from parameters alone",
+    "kept_results": "results of all steps were seen alive at once",
+    "padding": "the padding of batches was counted",
 }
 """Rules whose finding itself rules out that the program does what they recommend, and why."""
 SEEN_THERE = {("hotspot", "register_full_backward_hook"): "said where such a hook takes the time"}

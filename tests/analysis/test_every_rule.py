@@ -11,7 +11,7 @@ from tests.analysis import drawn_jax
 from tests.analysis.drawn_devices import scratch
 from tests.analysis.drawn_engines import SERVED, served
 from tests.analysis.test_findings import training
-from tests.verdict.drawn import drawing, grown, held, normed, typed
+from tests.verdict.drawn import drawing, grown, held, kept, normed, padded, typed
 
 from leadline.analysis.analyze import analyze
 from leadline.analysis.rules import RULES
@@ -332,6 +332,8 @@ PAIRS = {
         "outside operators",
         0,  # the optimizer's line would be a guess
     ),
+    "padding": Pair(lambda: padded(80), lambda: padded(10), "80 % of each batch is padding"),
+    "kept_results": Pair(lambda: kept(40), lambda: kept(4), "are all kept"),
     "weights_again": Pair(lambda: normed(60), lambda: normed(1), "60 times a step", 25),
     "slow_type": Pair(lambda: typed("float16"), lambda: typed("float32"), "float16"),
     "random_numbers": Pair(lambda: drawing(4), lambda: drawing(0.1), "Random numbers take"),
@@ -357,10 +359,7 @@ PAIRS = {
         "anomaly detection",
     ),
     "unused_gradients": Pair(
-        with_process_facts(
-            frozen,
-            habits={"unused_gradients": UNUSED},
-        ),
+        with_process_facts(frozen, habits={"unused_gradients": UNUSED}),
         with_process_facts(frozen, habits={"unused_gradients": {}}),
         "never used",
     ),

@@ -120,3 +120,18 @@ def test_memory_that_comes_again_is_another_tensor(measure):
             torch.sin(torch.randn(64, 64))
 
     assert again(measure(run, shapes=True), "aten::sin") == 0
+
+
+def test_of_later_steps_some_are_numbered_and_stand_for_the_others(measure):
+    def run() -> None:
+        layer = nn.Linear(8, 8)
+        optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+        for _ in range(48):
+            table = torch.arange(512.0)
+            layer(torch.sin(table)[:8]).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    result = measure(run, shapes=True)
+    assert again(result, "aten::sin") == 47
+    assert again(result, "aten::linear") == 0

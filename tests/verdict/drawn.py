@@ -91,3 +91,19 @@ def eager_jax(number: int) -> Profile:
             f"      operator jit({name}) | time={calls * MS // 10}/{calls} call_time={calls * MS // 10}/{calls}",
         ]
     return build("\n".join(lines))
+
+
+def padded(percent: int) -> Profile:
+    """So much of ten batches is padding, four fifths of it in all rows alike."""
+    profile = training(
+        "python main @ /home/ada/train.py:43", "  module net [Bert]", operator("    ", "aten::embedding", 6, 10)
+    )
+    sums = {"batches": 10, "all": percent * 100_000, "common": percent * 80_000}
+    profile.meta["available"] = {"torch": {"ok": True, "padding": sums}}
+    return profile
+
+
+def kept(results: int) -> Profile:
+    """Of 40 results of 10 MiB that ten steps made, so many are alive at once."""
+    sizes = f" alloc_bytes={40 * 10 << 20}/40 peak_live_bytes={results * 10 << 20}/1"
+    return training("python main @ /home/ada/train.py:43", operator("  ", "aten::linear", 0.5, 40) + sizes)

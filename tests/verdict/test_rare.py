@@ -66,6 +66,33 @@ def test_the_source_says_what_every_nth_step_comes_to(text: str, line: int, body
     assert Source(tuple(text.splitlines()), ast.parse(text), "").now_and_then(line) == body
 
 
+def test_what_some_steps_do_is_named_beside_what_else_is_said_of_the_loops_function(tmp_path: Path) -> None:
+    """A finding at another line of the function that has the loop."""
+    file = tmp_path / "train.py"
+    lines = [
+        "def train():",
+        "  for n in range(20):",
+        "    step()",
+        "    if n % 10 == 9:",
+        "      evaluate()",
+        "    note()",
+    ]
+    file.write_text("\n".join(lines) + "\n")
+    profile = build(f"""
+    process train.py | pid=5
+      thread MainThread | tid=5 wall_ns=600000000
+        python train @ {file}:3
+          operator aten::mm | time=100000000/20 call_time=100000000/20
+          phase optimizer | time=20000000/20 call_time=20000000/20
+        python train @ {file}:5
+          python evaluate @ {tmp_path}/evaluate.py:9
+            operator aten::mm | time=200000000/2 call_time=200000000/2
+        python train @ {file}:6
+          phase saving | call_time=200000000/20
+    """)
+    assert {one.lines[0].line for one in profile.findings() if one.lines} >= {5, 6}
+
+
 LIGHTNING = "/venv/lib/python3.11/site-packages/lightning/pytorch"
 
 

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/losses.h"
 #include "base/own_thread.h"
+#include "base/steps_ended.h"
 #include "monitor/monitor.h"
 #include "providers/cpu/handler.h"
 #include "unwind/rule_cache.h"
@@ -30,6 +31,10 @@ constexpr auto kListing = std::chrono::microseconds(50'000);
 constexpr double kSamplesAListing = 100;  // so that rings do not fill up
 constexpr uint32_t kForgetOwn = 64;       // listings after which they are told anew: numbers of threads come again
 constexpr int64_t kLeastUnseen = 10'000'000;
+// The first second of steps is looked at more closely, so that a run of a tenth of a second has looks enough to say
+// what its threads wait for.
+constexpr auto kFirstLook = std::chrono::microseconds(10'000);
+constexpr uint32_t kFirstLooks = 100;
 
 pid_t own_tid() noexcept { return static_cast<pid_t>(syscall(SYS_gettid)); }
 
@@ -59,6 +64,8 @@ bool Threads::start(double hz, double wait_hz, std::string* why) {
   interval_ = std::min(kListing, std::chrono::microseconds(static_cast<int64_t>(1e6 * kSamplesAListing / hz)));
   wait_interval_ns_ = with_waits_ ? static_cast<int64_t>(1e9 / wait_hz) : 0;
   look_at_ns_ = 0;
+  first_step_ = g_steps_ended.load(std::memory_order_relaxed);
+  close_looks_ = 0;
   if (with_waits_) interval_ = std::min(interval_, std::chrono::microseconds(static_cast<int64_t>(1e6 / wait_hz)));
   stacks_.open();
   {
@@ -227,7 +234,8 @@ void Threads::run() {
   for (;;) {
     {
       std::unique_lock waiting(waking_);
-      if (wake_.wait_for(waiting, interval_, [this] { return ending_; })) return;
+      const auto interval = looks_closely() ? std::min(interval_, kFirstLook) : interval_;
+      if (wake_.wait_for(waiting, interval, [this] { return ending_; })) return;
     }
     const std::lock_guard lock(booker_.lock());
     try {
@@ -239,12 +247,18 @@ void Threads::run() {
   }
 }
 
+bool Threads::looks_closely() const noexcept {
+  return with_waits_ && close_looks_ < kFirstLooks && g_steps_ended.load(std::memory_order_relaxed) != first_step_;
+}
+
 void Threads::list() {
   if (!handler_in_place() || (with_task_clocks_ && !task_clock_handled())) arm_anew();
   if (samples_native()) unwind::renew();
   for (SampledThread* thread : all_) thread->seen = false;
   const int64_t now = now_ns();
-  const bool look = with_waits_ && !paused_ && now >= look_at_ns_;
+  const bool closely = looks_closely();
+  const bool look = with_waits_ && !paused_ && (closely || now >= look_at_ns_);
+  if (look && closely) ++close_looks_;
   if (look) look_at_ns_ = now + wait_interval_ns_ / 2;  // listings come late, never early
   if (!paused_) look_at_own();
   DIR* const tasks = opendir("/proc/self/task");

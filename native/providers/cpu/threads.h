@@ -61,6 +61,7 @@ class Threads {
   void end_helper() noexcept;
   void run();
   void list();
+  bool looks_closely() const noexcept;
   SampledThread* known(pid_t tid) noexcept;
   SampledThread* fresh();
   void meet(pid_t tid, bool new_born);
@@ -81,6 +82,8 @@ class Threads {
   bool with_waits_ = false;
   int64_t wait_interval_ns_ = 0;
   int64_t look_at_ns_ = 0;                // when waiting threads are looked at next
+  uint64_t first_step_ = 0;               // steps that had ended when sampling began
+  uint32_t close_looks_ = 0;              // of the first second of steps
   std::chrono::microseconds interval_{};  // from listing to listing
   double hz_ = 0;
   int signal_ = 0;

@@ -60,8 +60,10 @@ template <Scope kScope>
 void number_values(const RecordFunction& function, const leadline_operator_event& op) noexcept {
   if (kScope != Scope::kFunction || op.inputs == nullptr) {
     ValueNumbers::begins_unknown(function);
-  } else if (ValueNumbers::begins(g_shared.symbols, function, op.name, op.inputs, g_shared.offsets.inputs)) {
-    leadline_monitor_measure(static_cast<uint32_t>(MetricKind::kAgain), 1, 0);
+  } else if (const uint32_t calls =
+                 ValueNumbers::begins(g_shared.symbols, function, op.name, op.inputs, g_shared.offsets.inputs);
+             calls != 0) {
+    leadline_monitor_measure(static_cast<uint32_t>(MetricKind::kAgain), calls, 0);
   }
 }
 
@@ -287,6 +289,15 @@ bool Provider::attach(const ProviderOptions& options, std::string* message) {
   status_["sequence"] = g_shared.has_offsets;
   status_["shapes"] = g_shared.shapes;
   return true;
+}
+
+ProviderStatus Provider::status() const {
+  ProviderStatus status = status_;
+  const PaddingSums padding = ValueNumbers::padding();
+  status["batches_looked_at"] = static_cast<int64_t>(padding.batches);
+  status["padding"] = padding.all;
+  status["common_padding"] = padding.common;
+  return status;
 }
 
 void Provider::run_or_rest() noexcept {

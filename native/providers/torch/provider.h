@@ -26,7 +26,7 @@ class Provider final : public leadline::Provider {
   // Of the shapes of inputs.
   void rest(bool rests) noexcept override;
   void after_fork_child() noexcept override { forked_ = true; }
-  ProviderStatus status() const override { return status_; }
+  ProviderStatus status() const override;
 
  private:
   // Sentences about what is missing, or empty; whether operators are measured.

@@ -27,6 +27,14 @@ struct TensorLayout {
   uint32_t bytes = 0;    // in the storage
 };
 
+// Of batches of token numbers that embeddings looked up: how many, and in millionths of each what is padding (see
+// padding.h).
+struct PaddingSums {
+  uint64_t batches = 0;
+  int64_t all = 0;
+  int64_t common = 0;
+};
+
 class ValueNumbers {
  public:
   // What was made before has no number. Without a layout there are none.
@@ -39,10 +47,11 @@ class ValueNumbers {
   static void allocated(const void* address, size_t bytes, bool on_cpu) noexcept;
   static void freed(const void* address) noexcept;
 
-  // An operator begins on this thread. `text`: shapes and types of its inputs. Whether it was called so before; false
-  // for those inside another one.
-  static bool begins(const Symbols& symbols, const RecordFunction& function, const char* name, const char* text,
-                     uint32_t inputs_at) noexcept;
+  // An operator begins on this thread. `text`: shapes and types of its inputs. 0, or for how many calls one stands that
+  // was called so before: operators are numbered in some of the steps. 0 for those inside another one.
+  static uint32_t begins(const Symbols& symbols, const RecordFunction& function, const char* name, const char* text,
+                         uint32_t inputs_at) noexcept;
+  static PaddingSums padding() noexcept;
   // One of which nothing is known: what it makes has numbers of its own.
   static void begins_unknown(const RecordFunction& function) noexcept;
   static void ends(const RecordFunction& function) noexcept;

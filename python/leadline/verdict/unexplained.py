@@ -81,7 +81,9 @@ def not_explained(case: Case, found: Sequence[Finding]) -> list[Finding]:
         if part.key in ("core", "unexplained") or rules & set(_RULES_OF.get(part.key, ())):
             continue
         for place in part.places[:2]:
-            known = (place.file, place.line) in lines or (place.file, place.function) in functions
+            known = (place.file, place.line) in lines
+            if part.key != "rare":  # its line stands in the loop's function, of which much else may be said
+                known = known or (place.file, place.function) in functions
             if place.file and place.ns >= _SHARE * own and not known and part.sure_ns < 0.6 * part.ns:
                 rest.append(_finding(case, made, part, place))
                 lines.add((place.file, place.line))

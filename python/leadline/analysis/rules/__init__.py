@@ -37,6 +37,7 @@ from leadline.analysis.rules.host_copies import HostCopies
 from leadline.analysis.rules.hotspot import Hotspot
 from leadline.analysis.rules.imbalance import Imbalance
 from leadline.analysis.rules.interpreter_lock import InterpreterLock
+from leadline.analysis.rules.kept_results import KeptResults
 from leadline.analysis.rules.kernel_fusion import KernelFusion
 from leadline.analysis.rules.layout_conversion import LayoutConversion
 from leadline.analysis.rules.logging_in_loop import LoggingInLoop
@@ -46,6 +47,7 @@ from leadline.analysis.rules.occupancy import Occupancy
 from leadline.analysis.rules.one_python_thread import OnePythonThread
 from leadline.analysis.rules.op_by_op import OpByOp
 from leadline.analysis.rules.optimizer_loop import OptimizerLoop
+from leadline.analysis.rules.padding import Padding
 from leadline.analysis.rules.pageable_copies import PageableCopies
 from leadline.analysis.rules.prefill_stalls import PrefillStalls
 from leadline.analysis.rules.python_overhead import PythonOverhead
@@ -116,6 +118,8 @@ RULES: tuple[Rule, ...] = (
     CapturedConstants(),
     Grows(),
     WeightsAgain(),
+    Padding(),
+    KeptResults(),
     SlowType(),
     RandomNumbers(),
     InterpreterLock(),

@@ -34,7 +34,7 @@ def computed_again(case: Case, rule: str, learn_more: str, values: Values, named
         left_out |= case.in_phase(name)
     operators = case.called & ~left_out
     calls = np.maximum(tree.exclusive("call_time").count, 1)
-    part = np.where(operators, np.minimum(number / calls, 1.0), 0.0)
+    part = np.where(operators, np.minimum(number / calls, 1.0), 0.0)  # later steps are numbered now and then
     spent = np.where(operators, case.inclusive_time, 0)
     again = (spent * part).astype(np.int64)
     whole, known = subtree_sums(tree.shape, spent), subtree_sums(tree.shape, again)
@@ -51,7 +51,7 @@ def computed_again(case: Case, rule: str, learn_more: str, values: Values, named
         share = case.share(group.value + python)
         if share < values["info"]:
             break
-        often = case.per_step(float(number[np.flatnonzero(here)].max(initial=0)))
+        often = case.per_step(float((part * calls)[here].max(initial=0)))
         made.append(
             Finding(
                 rule,

@@ -33,10 +33,22 @@ def _told(case: Case, name: str, framework: str = "torch") -> list[Any]:
 
 
 def _habits(record: Mapping[str, Any], framework: str) -> Mapping[str, Any]:
+    habits = _provider(record, framework).get("habits")
+    return habits if isinstance(habits, dict) else {}
+
+
+def _provider(record: Mapping[str, Any], framework: str) -> Mapping[str, Any]:
     available = record.get("available")
     provider = available.get(framework) if isinstance(available, dict) else None
-    habits = provider.get("habits") if isinstance(provider, dict) else None
-    return habits if isinstance(habits, dict) else {}
+    return provider if isinstance(provider, dict) else {}
+
+
+def provider_facts(case: Case, name: str, framework: str = "torch") -> list[Mapping[str, Any]]:
+    """What the provider of each process says of it, beside its habits."""
+    meta = case.profile.meta
+    several = [one for one in meta.get("processes", []) if isinstance(one, dict)]
+    told = [facts for one in several if (facts := _provider(one, framework))] or [_provider(meta, framework)]
+    return [one[name] for one in told if isinstance(one.get(name), dict)]
 
 
 def modules_named(case: Case, named: list[Mapping[str, Any]]) -> Mask:

@@ -12,6 +12,7 @@ import numpy as np
 
 from leadline.analysis.columns import Mask
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.made_weights import made_weights
 from leadline.analysis.rules.words import listed
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, times
@@ -29,6 +30,15 @@ class WeightsAgain(Rule):
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
+        built = made_weights(case, self.name, self.learn_more, values, ~parametrised(case))
+        try:
+            return self._parametrised(case, values) + built
+        except CannotTell:
+            if not built:
+                raise
+            return built
+
+    def _parametrised(self, case: Case, values: Values) -> list[Finding]:
         made = parametrised(case)
         made &= case.loop.inside
         if not made.any():

@@ -117,6 +117,8 @@ class TorchProvider:
         told: dict[str, Any] = {"role": dict(self._roles.role)} if self._roles.role else {}
         if habits := self._habits.told():
             told["habits"] = habits
+        if self._attached and self._options.shapes and (padding := _padding(self._native.provider_status(self.name))):
+            told["padding"] = padding
         return {**self._status, **told}
 
     @property
@@ -195,6 +197,14 @@ def _step_ends() -> None:
 def create(native: Native, options: Options, changed: Callable[[], None]) -> TorchProvider:
     """See `leadline.capture.providers`."""
     return TorchProvider(native, options, changed)
+
+
+def _padding(status: dict[str, Any]) -> dict[str, int]:
+    """Batches of token numbers that were looked at, and in millionths of each, summed: what is padding, and what is
+    padding in every row; empty where there were none."""
+    names = {"batches": "batches_looked_at", "all": "padding", "common": "common_padding"}
+    found = {name: int(status.get(key) or 0) for name, key in names.items()}
+    return found if found["batches"] else {}
 
 
 def version_pair(version: str) -> tuple[int, int]:

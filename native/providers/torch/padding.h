@@ -1,0 +1,28 @@
+// How much of a batch of token numbers is padding: equal numbers at the end (or at the beginning) of its rows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace leadline::torch {
+
+// Whole numbers of 4 or 8 bytes; strides in elements.
+struct TokenNumbers {
+  const char* data = nullptr;
+  size_t width = 0;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t row_stride = 0;
+  int64_t column_stride = 0;
+};
+
+// In millionths of the batch. `all`: elements that are padding; `common`: columns that are padding in every row, which
+// a batch that ends with its longest row does not have. Of a large batch some rows are looked at.
+struct Padding {
+  int64_t all = 0;
+  int64_t common = 0;
+
+  static Padding of(const TokenNumbers& tokens) noexcept;
+};
+
+}  // namespace leadline::torch

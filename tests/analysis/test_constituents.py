@@ -1,0 +1,85 @@
+"""Constituents of a step that no name of an operator tells: padding, weights that are built anew, results that are kept."""
+
+from __future__ import annotations
+
+from tests.analysis.test_findings import training
+
+from leadline.analysis.analyze import analyze
+
+MS = 1_000_000
+MIB = 1 << 20
+AT = "python main @ /home/ada/train.py:43"
+
+
+def called(name: str, calls: int, ms: float, more: str = "") -> str:
+    ns = int(ms * MS)
+    return f"operator {name} | time={ns}/{calls} call_time={ns}/{calls} {more}"
+
+
+def padded(part: float, common: float, *more: str, **habits: object):
+    profile = training(AT, "  module net [Bert]", "    " + called("aten::embedding", 10, 60), *more)
+    sums = {"batches": 10, "all": int(part * 10e6), "common": int(common * 10e6)}
+    profile.meta["available"] = {"torch": {"ok": True, "padding": sums, "habits": habits}}
+    return analyze(profile, ["padding"])
+
+
+def test_a_batch_that_is_mostly_padding_is_named_with_what_its_longest_row_needs():
+    (one,) = padded(0.8, 0.6)
+    assert one.title == "80 % of each batch is padding, and its longest row fills 40 %"
+    assert one.lines[0].line == 43
+    assert one.severity.value == "warning"
+    assert one.gain.expected_ns == int(0.54 * 6 * MS)
+
+
+def test_little_padding_and_packed_rows_are_left_alone():
+    assert not list(padded(0.2, 0.1))
+    assert not list(padded(0.8, 0.6, "    " + called("aten::_pack_padded_sequence", 10, 1)))
+
+
+def test_the_function_that_joins_samples_is_named_at_the_line_that_fills_up(tmp_path):
+    file = tmp_path / "data.py"
+    file.write_text("import torch\ndef join(rows):\n    n = len(rows)\n    ids = torch.zeros(n, 256)\n    return ids\n")
+    made = {"join": {"name": "join", "file": str(file), "line": 2}, "join_ns": 1, "batches": 10}
+    (one,) = padded(0.8, 0.6, batches=[made])
+    assert [line.line for line in one.lines] == [4, 43]
+
+
+def built(made: str, used: str):
+    profile = training(
+        AT,
+        "  module net.fc [LoRALinear]",
+        "    python forward @ /home/ada/net.py:24",
+        f'      operator aten::matmul | time={20 * MS}/10 call_time={20 * MS}/10 detail={{"shapes":{made}}}',
+        "    python forward @ /home/ada/net.py:25",
+        f'      operator aten::linear | time={20 * MS}/10 call_time={20 * MS}/10 detail={{"shapes":{used}}}',
+    )
+    return list(analyze(profile, ["weights_again"]))
+
+
+def test_a_weight_that_is_built_at_each_call_is_named_where_it_is_built():
+    (one,) = built("[[512,8],[8,256]]", "[[8,16,256],[512,256],[]]")
+    assert "builds its weight from parameters at each call" in one.title
+    assert (one.lines[0].short, one.lines[0].line) == ("net.py", 24)
+    assert "x @ A.T @ B.T" in one.remedy
+
+
+def test_what_has_another_shape_or_may_be_an_activation_is_no_weight():
+    assert built("[[128,8],[8,256]]", "[[8,16,256],[512,256],[]]") == []
+    assert built("[[512,8],[8,256]]", "[[512,256],[512,256],[]]") == []
+
+
+def kept(alive: int, calls: int = 40):
+    sizes = f"alloc_bytes={calls * 10 * MIB}/{calls} peak_live_bytes={alive * 10 * MIB}/1"
+    return list(analyze(training(AT, "  " + called("aten::linear", calls, 5, sizes)), ["kept_results"]))
+
+
+def test_results_that_are_all_alive_at_the_peak_are_kept_by_somebody():
+    (one,) = kept(39)
+    assert "are all kept, 390 MiB" in one.title
+    assert one.lines[0].line == 43
+    assert one.severity.value == "warning"
+
+
+def test_results_of_one_step_or_of_a_window_are_not():
+    assert kept(4) == []
+    assert kept(16) == []
