@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import leadline
-from leadline.analysis.sourcecode import Sources, hashes
+from leadline.analysis.sourcecode import Sources
+from leadline.profiles.meta import source_hashes
 
 PROGRAM = "import leadline\nwith leadline.profile('p.leadline'):\n    with leadline.region('work'):\n        pass\n"
 
@@ -21,11 +22,11 @@ def test_the_script_that_ran_is_in_the_file_by_its_hash(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "train.py"], cwd=tmp_path, check=True, timeout=100)
     meta = leadline.open(tmp_path / "p.leadline").meta
     assert meta["processes"][0]["sources"] == {str(script): hashlib.sha256(PROGRAM.encode()).hexdigest()}
-    told = Sources(str(tmp_path), 0, hashes(meta))
+    told = Sources(str(tmp_path), 0, source_hashes(meta))
     assert told.of("train.py") is not None  # the tree may hold it as the user typed it
     script.write_text(PROGRAM.replace("work", "rest"))
     os.utime(script, (1, 1))
-    told = Sources(str(tmp_path), 0, hashes(meta))
+    told = Sources(str(tmp_path), 0, source_hashes(meta))
     assert told.of("train.py") is None
     assert told.changed == {"train.py"}
 
@@ -36,4 +37,4 @@ def test_a_script_written_while_it_ran_is_not_taken_for_what_ran(tmp_path: Path)
     os.utime(tmp_path / "train.py", (later, later))
     subprocess.run([sys.executable, "train.py"], cwd=tmp_path, check=True, timeout=100)
     meta = leadline.open(tmp_path / "p.leadline").meta
-    assert Sources(str(tmp_path), 0, hashes(meta)).of("train.py") is None
+    assert Sources(str(tmp_path), 0, source_hashes(meta)).of("train.py") is None

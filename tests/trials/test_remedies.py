@@ -100,11 +100,13 @@ _NEEDED = {
 }
 
 
-def record(folder: Path, program: str, remedies: tuple[tuple[str, str, str], ...], **told: Any) -> dict[str, Any]:
+def record(folder: Path, text: str, remedies: tuple[tuple[str, str, str], ...], **told: Any) -> dict[str, Any]:
     """What one process of a run leaves behind."""
-    (folder / "train.py").write_text(program)
+    (folder / "train.py").write_text(text)
     plan = folder / "plan.txt"
-    Plan(str(folder), 10, 2, remedies, **{"mark": "optimizer", **told}).write(plan)
+    Plan(**{"folder": str(folder), "steps": 10, "warm_up": 2, "remedies": remedies, "mark": "optimizer", **told}).write(
+        plan
+    )
     environment = {**os.environ, "LEADLINE": "trial", "LEADLINE_TRIAL": str(plan), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, "train.py"], cwd=folder, env=environment, capture_output=True, text=True, check=False
@@ -137,8 +139,26 @@ def test_remedies_that_take_effect_know_it(tmp_path: Path) -> None:
     assert record(tmp_path, _RICH, (("fused_optimizer", "", ""),))["outcomes"] == {"fused_optimizer": ""}
 
 
+def test_a_product_that_no_layer_makes_is_cast_too(tmp_path: Path) -> None:
+    program = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kernel = torch.nn.Parameter(torch.randn(16, 4))
+    def forward(self, x):
+        return x @ self.kernel
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(30):
+    model(torch.randn(8, 16)).pow(2).mean().backward()
+    optimizer.step()
+"""
+    assert record(tmp_path, program, (("autocast", "", ""),))["outcomes"] == {"autocast": ""}
+
+
 def test_every_remedy_has_been_asked() -> None:
-    open_here = {"compile", "float32_matmul_precision", "malloc"}
+    open_here = {"compile", "float32_matmul_precision", "malloc", "donation", "jit"}  # the latter: test_jax_remedies
     assert set(names()) <= set(_TAKE) | set(_REASONS) | open_here
     assert [one.name for one in shipped()] == list(names())
 

@@ -15,10 +15,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from leadline.analysis.sourcecode import hashes
 from leadline.compare import CompareError, compare
 from leadline.opening import open_any
 from leadline.profiles import Profile, ProfileFileError
+from leadline.profiles.meta import source_hashes
 from leadline.profiles.recover import recover_part
 from leadline.query import QueryError, query
 from leadline.report import ReportOptions, build_report
@@ -166,7 +166,7 @@ def source(path: str, file: str, line: int) -> str:
     profile = opened(path)
     program = profile.meta.get("program")
     cwd = str(program.get("cwd") or "") if isinstance(program, dict) else ""
-    text = readable_source(found[0], cwd, hashes(profile.meta))
+    text = readable_source(found[0], cwd, source_hashes(profile.meta))
     if text is None or text.changed:
         raise AnswerError(
             f"{found[0]} is neither the file that ran nor a source file below {Path.cwd()}, where this server started."

@@ -13,6 +13,7 @@ from leadline.analysis.case import CannotTell, Case
 from leadline.analysis.causes import about_gains, capped, one_of_each_cause
 from leadline.analysis.findings import Failed, Finding, Findings, NotApplicable, Severity
 from leadline.analysis.loop import Loop
+from leadline.analysis.measurable import with_command
 from leadline.analysis.rules import RULES, Rule, RuleError, find, from_file, installed
 from leadline.analysis.rules.vendor import in_words_of
 from leadline.analysis.simulated import Simulated
@@ -58,6 +59,7 @@ def analyze(
     if not rules:
         made += _not_explained(case, made)
     made = [in_words_of(profile.devices, _with_package(case, fitting(case, one))) for one in made]
+    made = [with_command(one, profile.meta) for one in made]
     made = [_with_tried(profile, one) for one in made]
     general = {rule.name for rule in chosen if rule.general} | {"not_explained"}
     made.sort(key=lambda one: (_RANK[one.severity], one.rule in general, -one.gain.share, -one.weight, one.rule))

@@ -20,9 +20,10 @@ from leadline.analysis.loop import BY_SAMPLES, Loop, find_loop, widened
 from leadline.analysis.occasional import Around
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.ranks import is_folded_profile
-from leadline.analysis.sourcecode import Block, Sources, hashes
+from leadline.analysis.sourcecode import Block, Sources
 from leadline.analysis.turn import rest_of_turn
 from leadline.profiles import Profile
+from leadline.profiles.meta import source_hashes
 from leadline.schema import FrameKind, MetricKind
 
 _ENOUGH_STEPS, _ENOUGH_IMPORTED = 5, 1  # the steps of a trace were chosen by who recorded it, after a warm-up as a rule
@@ -45,7 +46,9 @@ class Group:
 
 def sources_of(profile: Profile) -> Sources:
     """The files that the program's lines stand in, as far as they are still what ran."""
-    return Sources(_cwd(profile), max((one.end_ns for one in profile.processes), default=0), hashes(profile.meta))
+    return Sources(
+        _cwd(profile), max((one.end_ns for one in profile.processes), default=0), source_hashes(profile.meta)
+    )
 
 
 def _cwd(profile: Profile) -> str:

@@ -31,6 +31,10 @@ EXIT_CODES = {State.NONE_FOUND: 0, State.PROBLEM: 1, State.COULD_NOT_LOOK: 3}
 """Of `leadline analyze --exit-code`; 2 is a wrong command line."""
 
 
+WIDE = 0.15
+"""Of the step: half of a range that is wider is measured rather than printed."""
+
+
 @dataclass(frozen=True)
 class Gain:
     """Time that the remedy saves: 0 <= low <= expected <= high. `basis`: what the numbers rest on, one clause."""
@@ -47,6 +51,11 @@ class Gain:
     def share(self) -> float:
         """Expected gain as a share, 0 to 1, of the step."""
         return self.expected_ns / self.of_ns if self.of_ns > 0 else 0.0
+
+    @property
+    def is_wide(self) -> bool:
+        """The range says little: half of it is more than `WIDE` of the step."""
+        return self.of_ns > 0 and (self.high_ns - self.low_ns) / 2 > WIDE * self.of_ns
 
 
 @dataclass(frozen=True)
@@ -80,6 +89,10 @@ class Finding:
     weight: float = 0.0
     scenario: str = ""
     """The what-if scenario that can say more about the gain; empty where there is none."""
+    fix: str = ""
+    """What `leadline try --fix` takes to make this change, such as "workers=2"; empty where it has none."""
+    measured_by: str = ""
+    """The command that measures the gain on the program itself."""
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import ast
 import os
 import warnings
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from leadline._dataclass import dataclass
 from leadline.sources import readable_source
@@ -121,17 +120,6 @@ class Sources:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             tree = None
         return Source(tuple(text.splitlines()), tree, found.sha256)
-
-
-def hashes(meta: Mapping[str, Any]) -> dict[str, str]:
-    """SHA-256 of source files as they were when the program ran, as far as the file says."""
-    found: dict[str, str] = {}
-    records: list[Any] = [meta, *meta.get("processes", [])]
-    for record in records:
-        sources = record.get("sources") if isinstance(record, dict) else None
-        if isinstance(sources, dict):
-            found |= {str(file): text for file, text in sources.items() if isinstance(text, str)}
-    return found
 
 
 def short_name(file: str, cwd: str) -> str:

@@ -69,7 +69,7 @@ def try_remedies(
     """Raises CommandError."""
     from leadline.trials import ledger
     from leadline.trials.scratch import Scratch
-    from leadline.trials.suggest import Suggestions
+    from leadline.trials.suggest import Suggestions, rules_of
     from leadline.trials.variant import BASELINE, Variant
 
     base = Variant(BASELINE, command.argv, folder)
@@ -77,8 +77,14 @@ def try_remedies(
     progress = _Progress()
     try:
         first = _first(base, scratch, arguments, progress, measured=profile is None and not arguments.no_predict)
-        suggestions = Suggestions(profile or first.profile)
+        suggestions = Suggestions(profile or first.profile, first.packages)
         chosen = list(remedies) or suggestions.remedies()
+        if not chosen:
+            raise CommandError(
+                "The profile suggests no fix that can be made without an edit; name one with --fix "
+                "(`leadline try --list`).",
+                1,
+            )
         variants = [base, *(Variant(one.title, command.argv, folder, ((one, _full(file)),)) for one, file in chosen)]
         predicted = [None, *(suggestions.predicted(one) for one, _ in chosen)]
         trial = compare(variants, predicted, first, scratch, arguments, progress, shlex.join(command.typed))
@@ -87,7 +93,7 @@ def try_remedies(
         scratch.close()
     if not arguments.no_ledger:
         beside = profile.resolve().parent if profile is not None else Path(folder)
-        ledger.append(beside / ledger.NAME, trial, {one.title: one.rules for one, _ in chosen})
+        ledger.append(beside / ledger.NAME, trial, {one.title: rules_of(one) for one, _ in chosen})
     return trial
 
 
@@ -187,7 +193,8 @@ def compare(
         noise(base),
         (*first.notes, *_notes(rounds, arguments)),
         dict(base[0].record.get("versions", {})),
-        complete=not rounds.interrupted,
+        complete=not (rounds.interrupted or rounds.stopped),
+        sources=dict(base[0].record.get("sources", {})),
     )
 
 
@@ -195,7 +202,9 @@ def _notes(rounds: Rounds, arguments: argparse.Namespace) -> list[str]:
     notes = []
     if rounds.interrupted:
         notes.append("Ctrl-C ended the trial; these are the rounds until then.")
-    elif rounds.number < arguments.rounds:
+    elif rounds.stopped:
+        notes.append(f"{rounds.stopped} These are the rounds until then.")
+    elif rounds.number < arguments.rounds and not rounds.is_decided:
         notes.append(
             f"The time was up after {rounds.number} of {arguments.rounds} rounds; a larger --limit, fewer fixes or "
             "smaller --steps allow all."

@@ -72,7 +72,10 @@ def _listed() -> str:
 
     kinds = shipped()
     titles = [
-        f"{one.name}={one.needs or '|'.join(one.choices)}" if one.needs or one.choices else one.name for one in kinds
+        f"{one.name}={one.needs or '|'.join(one.choices)}"
+        if one.needs or one.choices
+        else f"{one.name}[={one.may_be}]" * bool(one.may_be) or one.name
+        for one in kinds
     ]
     width = max(map(len, titles))
     return "".join(f"{title:<{width}}   {one.changes}\n" for title, one in zip(titles, kinds, strict=True))

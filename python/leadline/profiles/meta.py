@@ -172,3 +172,15 @@ def _finite(text: str) -> float:
 
 def _refuse_constant(text: str) -> float:
     raise MetaError(f"has the number {text}, which JSON does not know")
+
+
+def source_hashes(meta: Mapping[str, Any]) -> dict[str, str]:
+    """SHA-256 of source files as they were when the program ran, as far as the file says; empty where one may have been
+    written while it ran."""
+    found: dict[str, str] = {}
+    records: list[Any] = [meta, *meta.get("processes", [])]
+    for record in records:
+        sources = record.get("sources") if isinstance(record, dict) else None
+        if isinstance(sources, dict):
+            found |= {str(file): text for file, text in sources.items() if isinstance(text, str)}
+    return found

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from leadline.profiles.meta import source_hashes
+
 NAME = "leadline-ledger.jsonl"
 _MOST_BYTES = 16 << 20
 
@@ -37,11 +39,12 @@ def _checked(entry: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("measured", "predicted"):
         if name == "measured" or found.get(name):
             found[name] = found[name] | {key: float(found[name][key]) for key in ("median", "low", "high")}
-    rules = found.get("rules") or ()
+    rules, sources = found.get("rules") or (), found.get("sources") or {}
     return found | {
         "remedy": str(found["remedy"])[:200],
         "program": str(found["program"])[:4000],
         "rules": [str(one) for one in rules] if isinstance(rules, list) else [],
+        "sources": {str(file): str(text) for file, text in sources.items()},
     }
 
 
@@ -52,15 +55,23 @@ def newest(entries: Sequence[Mapping[str, Any]], program: str) -> dict[str, Mapp
 
 def tried_beside(path: Path, meta: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     """Of the program that the profile at `path` is of; nothing where there is no ledger, or the profile does not say of
-    which program it is."""
+    which program it is. `edited`: a file of the program that has changed since."""
     argv = meta.get("program", {}).get("argv")
     try:
         beside = path.parent / NAME
         if not argv or not beside.is_file():
             return ()
-        return tuple(newest(read(beside)[0], shlex.join(map(str, argv))).values())
+        found = newest(read(beside)[0], shlex.join(map(str, argv)))
+        hashes = source_hashes(meta)
+        return tuple({**one, "edited": _edited(one.get("sources", {}), hashes)} for one in found.values())
     except (OSError, ValueError, TypeError):
         return ()
+
+
+def _edited(then: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """A file of the program that is another than when it was measured; empty where none is known to be."""
+    differ = sorted(file for file, text in now.items() if text and then.get(file) and then[file] != text)
+    return Path(differ[0]).name if differ else ""
 
 
 def of_rule(tried: Sequence[Mapping[str, Any]], rule: str) -> str:
@@ -72,6 +83,8 @@ def of_rule(tried: Sequence[Mapping[str, Any]], rule: str) -> str:
             text = f"{one['remedy']} {_change(one['measured'])}"
             if one.get("predicted"):
                 text += f", where {_change(one['predicted'])} was predicted"
+            if one.get("edited"):
+                text += f", with another {one['edited']} than this profile's"
             said.append(text)
     return "; ".join(said)
 

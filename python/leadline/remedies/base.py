@@ -32,6 +32,8 @@ class Remedy:
     """Values that it takes; empty for any."""
     needs: ClassVar[str] = ""
     """What its value is, such as "N"; empty where it needs none."""
+    may_be: ClassVar[str] = ""
+    """What its value may be, such as "FUNCTION", where it needs none."""
     precision: str = "float32"
     """The coarsest type in which it lets the program compute: its results may differ by rounding to it."""
     computes_else: ClassVar[bool] = False
@@ -49,7 +51,7 @@ class Remedy:
             raise RemedyError(f"The fix {self.name} needs a value; write {self.name}={self.needs}.")
         if value and self.choices and value not in self.choices:
             raise RemedyError(f"The fix {self.name} takes {', '.join(self.choices)}, not {value!r}.")
-        if value and not (self.needs or self.choices or self.value):
+        if value and not (self.needs or self.may_be or self.choices or self.value):
             raise RemedyError(f"The fix {self.name} takes no value; leave out {'=' + value!r}.")
         self.chosen = value
         self.check()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from leadline.capture.providers.torch.optimizer_rounds import OptimizerRounds
 
 if TYPE_CHECKING:
+    from leadline.remedies.programs import Program
     from leadline.remedies.trial import Trial
 
 STEP_CALLS, OPTIMIZER, BATCHES = "leadline.step", "optimizer", "batches"
@@ -45,8 +46,8 @@ class Borders:
             trial.when_imported("torch.optim.optimizer", self._follow_optimizers)
         if trial.wants(BATCHES):
             trial.when_imported("torch.utils.data.dataloader", self._follow_loaders)
-        if trial.wants(PROGRAM_CALLS):
-            trial.when_imported("jax", self._follow_programs)
+        trial.programs.called.append(self._program_called)
+        trial.programs.install()
 
     def finish(self) -> None:
         """The program has ended: its last round is a step too."""
@@ -98,57 +99,21 @@ class Borders:
 
         self._trial.replaced.attribute(iterator, "__next__", following)
 
-    def _follow_programs(self, jax: Any) -> None:
-        """jax.jit made to count the calls of what it returns."""
-        original = jax.jit
-
-        @functools.wraps(original)
-        def jit(*arguments: Any, **named: Any) -> Any:
-            made = original(*arguments, **named)
-            function = arguments[0] if arguments else named.get("fun")
-            if not callable(function):  # jax.jit(static_argnums=0): a decorator
-                return lambda inner: _Program(made(inner), inner, self._program_called)
-            return _Program(made, function, self._program_called)
-
-        self._trial.replaced.attribute(jax, "jit", jit)  # the library's own programs are no steps
-
-    def _program_called(self, name: str, output: Any) -> None:
-        wanted = self._trial.plan.program
+    def _program_called(self, program: Program, output: Any) -> None:
+        trial = self._trial
+        wanted = trial.plan.program
         if not wanted:
-            self._calls[name] = self._calls.get(name, 0) + 1
+            self._calls[program.name] = self._calls.get(program.name, 0) + 1
             wanted = max(self._calls, key=self._calls.__getitem__)  # the first of those called most
-            self._trial.facts["program"] = wanted
-        if name == wanted:
-            self._trial.values.program_returned(output)
+            trial.facts["program"] = wanted
+        if program.name != wanted or trial.optimizers:
+            return
+        try:
+            trial.values.program_returned(output, program.donates)
+        except Exception as error:
+            trial.fault(error)
+        if trial.wants(PROGRAM_CALLS):
             self._closed(PROGRAM_CALLS, time.perf_counter_ns())
-
-
-class _Program:
-    """What `jax.jit` returned, with its calls counted; everything else is passed on."""
-
-    def __init__(self, made: Any, function: Any, called: Callable[[str, Any], None]) -> None:
-        self._made, self._called = made, called
-        self._name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', 'function')}"
-        functools.update_wrapper(self, function, updated=())
-
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        result = self._made(*arguments, **named)
-        if not _is_traced(result):
-            self._called(self._name, result)
-        return result
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._made, name)
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
-
-
-def _is_traced(result: Any) -> bool:
-    """Inside another program's tracing a call runs nothing."""
-    import jax
-
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree_util.tree_leaves(result))
 
 
 class _Rounds:

@@ -30,6 +30,8 @@ class Plan:
     """Parameters are changed once by this relative amount, to learn how the program amplifies rounding."""
     redraw: int = 0
     """Other random numbers from the first call of the outermost module on, by this number; 0: the program's own."""
+    most_bytes: int = 4 << 30
+    """Parameters that are larger are compared by a sample of each tensor and its norm."""
     look: bool = False
     """Note ports, and files outside of the working directory."""
 

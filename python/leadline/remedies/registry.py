@@ -40,6 +40,8 @@ SHIPPED = {
     "gradient_as_bucket_view": "ddp",
     "bucket_cap_mb": "ddp",
     "jax_matmul_precision": "jax_precision",
+    "donation": "donation",
+    "jit": "jax_jit",
 }
 """Name of a remedy: its module in `shipped`."""
 

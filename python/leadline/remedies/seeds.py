@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from leadline.remedies.programs import Program
     from leadline.remedies.trial import Trial
 
 _OTHER = 7_368_787
@@ -29,6 +30,7 @@ class Seeds:
         self._trial.when_imported("torch", lambda module: module.manual_seed(seed))
         if self._trial.plan.rounding:
             self._trial.on_module(self._round)
+            self._trial.programs.actions.append(self._watch_program)
         if self._trial.plan.redraw:
             self._trial.on_module(self._redraw)
 
@@ -53,3 +55,23 @@ class Seeds:
                 if one.is_floating_point():
                     noise = torch.rand(one.shape, generator=generator, dtype=torch.float32).mul_(2).sub_(1)
                     one.mul_(1 + noise.to(device=one.device, dtype=one.dtype) * self._trial.plan.rounding)
+
+    def _watch_program(self, program: Program) -> None:
+        if program.name == self._trial.plan.program:
+            program.before = self._round_arguments
+
+    def _round_arguments(self, program: Program, arguments: Any, named: Any) -> Any:
+        """JAX: the arrays of floats that the step's program is given first, as above."""
+        import jax
+        import numpy
+
+        program.before = None
+        draw = numpy.random.default_rng(_OTHER)
+
+        def changed(leaf: Any) -> Any:
+            if not isinstance(leaf, jax.Array) or not str(leaf.dtype).startswith(("float", "bfloat")) or not leaf.ndim:
+                return leaf
+            noise = 1 + draw.uniform(-1, 1, leaf.shape).astype("float32") * self._trial.plan.rounding
+            return jax.device_put((leaf * noise).astype(leaf.dtype), leaf.sharding)
+
+        return jax.tree_util.tree_map(changed, (arguments, named))

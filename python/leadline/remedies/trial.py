@@ -20,11 +20,13 @@ from typing import Any
 
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.providers.replaced import Replacements
+from leadline.capture.source_hashes import source_hashes
 from leadline.remedies.base import NotApplied, Remedy
 from leadline.remedies.borders import MODULE_CALLS, OPTIMIZER, ORDER, STEP_CALLS, Borders
 from leadline.remedies.modules import OutermostModules
 from leadline.remedies.outside import Outside
 from leadline.remedies.plan import SCHEMA, Plan
+from leadline.remedies.programs import Programs
 from leadline.remedies.registry import find
 from leadline.remedies.seeds import Seeds
 from leadline.remedies.values import Values
@@ -46,6 +48,7 @@ class Trial:
         self.count = 0
         self.values = Values(self)
         self.modules = OutermostModules(self)
+        self.programs = Programs(self)
         self.seeds = Seeds(self)
         self._borders = Borders(self, self._closed)
         self._remedies: list[Remedy] = [find(name, value, file) for name, value, file in plan.remedies]
@@ -57,6 +60,7 @@ class Trial:
         self._on_step: dict[int, list[Callable[[], None]]] = {}
         self._outside = Outside(str(Path.cwd()), plan.folder) if plan.look else None
         self._began_ns = time.perf_counter_ns()
+        self._began_real_ns, self._cwd = time.time_ns(), str(Path.cwd())
         self._end_ns = self._warm_ns = 0
         self._warm_collections = 0
         self._pid = os.getpid()
@@ -135,7 +139,10 @@ class Trial:
         self.count += 1
         self._times.append(at_ns)
         for call in self._on_step.get(self.count, ()):
-            call()
+            try:
+                call()
+            except Exception as error:
+                self.fault(error)
         if self.count == self.plan.warm_up:
             self._warm()
         elif self._end_ns:
@@ -200,6 +207,7 @@ class Trial:
                 "facts": self.facts,
                 "memory": _peaks(),
                 "versions": _versions(),
+                "sources": source_hashes(self._began_real_ns, {"argv": sys.orig_argv, "cwd": self._cwd}),
                 **self.values.result(),
             }
             if self._outside is not None:

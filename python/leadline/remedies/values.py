@@ -6,17 +6,15 @@ Values are copied on their device and read behind the last step: no step waits f
 from __future__ import annotations
 
 import functools
-import hashlib
 import math
 from array import array
 from typing import TYPE_CHECKING, Any
 
+from leadline.remedies.compared import of_arrays, of_tensors, sampled_arrays, sampled_tensors
+
 if TYPE_CHECKING:
     from leadline.remedies.trial import Trial
 
-_MOST_NUMBERS = 1 << 18
-"""Of all parameters, how many are kept to tell how far apart two runs are."""
-_MOST_HASHED = 4 << 30
 _COARSE = ("bfloat16", "float16")
 
 
@@ -69,14 +67,17 @@ class Values:
         except Exception as error:
             self._trial.fault(error)
 
-    def program_returned(self, output: Any) -> None:
-        """JAX: single numbers among what the step's program returns are its values; all of it the parameters."""
+    def program_returned(self, output: Any, donates: bool) -> None:
+        """JAX: single numbers among what the step's program returns are its values; all of it the parameters.
+        `donates`: the next call may take their memory."""
         import jax
 
+        if self._outputs is None:
+            self._begin = sampled_arrays(output)
         self._outputs = output
         for leaf in jax.tree_util.tree_leaves(output):
             if getattr(leaf, "shape", None) == () and str(getattr(leaf, "dtype", "")).startswith(("float", "bfloat")):
-                self._given.append((self._trial.step, leaf))
+                self._given.append((self._trial.step, leaf.copy() if donates else leaf))
 
     def module_returned(self, output: Any) -> None:
         """Of a program that only infers: the sum of what the outermost module returns."""
@@ -89,25 +90,30 @@ class Values:
 
     def begin(self) -> None:
         """Before the first optimizer step: where the parameters are."""
-        self._begin = _sampled(_parameters(self._trial.optimizers))
+        self._begin = sampled_tensors(_parameters(self._trial.optimizers))
 
     def result(self) -> dict[str, Any]:
         """Behind the last step."""
         values = [[step, _finite(float(value))] for step, value in self._given or self._returned if not _is_gone(value)]
         found: dict[str, Any] = {"values": values, "precision": self.precision}
         parameters = _parameters(self._trial.optimizers)
+        end = None
         if parameters:
-            if any(str(one.dtype).rpartition(".")[2] in _COARSE for one in parameters):
-                found["precision"] = str(parameters[0].dtype).rpartition(".")[2]
-            found["parameters"] = sum(one.numel() for one in parameters)
-            found["digest"] = _digest(parameters)
-            end = _sampled(parameters)
-            if self._begin is not None and end is not None and len(self._begin) == len(end):
-                self._trial.write_numbers("begin", self._begin)
-                self._trial.write_numbers("end", end)
+            if any(_kind(one) in _COARSE for one in parameters):
+                found["precision"] = _kind(parameters[0])
+            found |= of_tensors(parameters, self._trial.plan.most_bytes)
+            end = sampled_tensors(parameters)
         elif self._outputs is not None:
-            found |= _of_arrays(self._outputs)
+            found |= of_arrays(self._outputs, self._trial.plan.most_bytes)
+            end = sampled_arrays(self._outputs)
+        if self._begin is not None and end is not None and len(self._begin) == len(end):
+            self._trial.write_numbers("begin", self._begin)
+            self._trial.write_numbers("end", end)
         return found
+
+
+def _kind(tensor: Any) -> str:
+    return str(tensor.dtype).rpartition(".")[2]
 
 
 def _finite(value: float) -> float | str:
@@ -135,43 +141,3 @@ def _parameters(optimizers: list[Any]) -> list[Any]:
                 found.setdefault(id(one), one)
     local = [one.to_local() if hasattr(one, "to_local") else one for one in found.values()]
     return [one.detach() for one in local if one.is_floating_point()]
-
-
-def _sampled(parameters: list[Any]) -> array[float] | None:
-    """Numbers at equal distances, of every parameter some."""
-    total = sum(one.numel() for one in parameters)
-    if not total:
-        return None
-    every = max(total // _MOST_NUMBERS, 1)
-    found = array("d")
-    for one in parameters:
-        found.extend(one.flatten()[:: min(every, max(one.numel() // 8, 1))].double().cpu().tolist())
-    return found
-
-
-def _digest(parameters: list[Any]) -> str:
-    """Of all bits; empty where there are too many or numpy is missing."""
-    import torch
-
-    if sum(one.numel() * one.element_size() for one in parameters) > _MOST_HASHED:
-        return ""
-    found = hashlib.blake2b(digest_size=16)
-    try:
-        for one in parameters:
-            found.update(one.cpu().contiguous().view(-1).view(torch.uint8).numpy())
-    except (RuntimeError, ImportError):
-        return ""
-    return found.hexdigest()
-
-
-def _of_arrays(output: Any) -> dict[str, Any]:
-    """Of JAX: all arrays that the last step returned."""
-    import jax
-    import numpy
-
-    found, count = hashlib.blake2b(digest_size=16), 0
-    for leaf in jax.tree_util.tree_leaves(output):
-        value = numpy.ascontiguousarray(leaf)
-        found.update(value.tobytes())
-        count += value.size
-    return {"digest": found.hexdigest(), "parameters": count}

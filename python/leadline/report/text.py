@@ -221,7 +221,7 @@ def _findings(console: Console, report: Report) -> None:
     for one in report.findings:
         where = f"  {line_text(one.lines[0])}" if one.lines else ""
         console.print(Padding(Text(visible(f"{label(one)}: {one.title}{where}")), (0, 0, 0, 2)))
-        console.print(Padding(Text(visible(f"Gain: {gain_text(one.gain)}"), style="bright_black"), (0, 0, 0, 4)))
+        console.print(Padding(Text(visible(f"Gain: {gain_text(one)}"), style="bright_black"), (0, 0, 0, 4)))
 
 
 def _quality(console: Console, report: Report) -> None:

@@ -14,12 +14,13 @@ import numpy as np
 from leadline._dataclass import dataclass
 from leadline.trials.model import DIFFERENT, EQUAL, UNKNOWN, WITHIN_SPREAD, Equality
 from leadline.trials.run import Run
-from leadline.units import percent
+from leadline.units import percent, size
 
 ROUNDING = {"float32": 2.0**-23, "bfloat16": 2.0**-8, "float16": 2.0**-11}
 """Relative size of one rounding."""
 _ROUNDINGS = 16
 """Of a value that many operations make, so many roundings are nothing to speak of; in coarse types four are."""
+_NORMS = 1e-9
 _TIMES = 5.0
 """One disturbed run shows how far such runs lie apart, not how far they may."""
 _TIMES_REDRAWN = 2.0
@@ -39,8 +40,8 @@ class Spread:
 
 
 def bit_equal(base: Run, other: Run) -> bool:
-    """All values, and all bits of the parameters."""
-    if base.record.get("digest", "") != other.record.get("digest", ""):
+    """All values, and all bits of the parameters, or of those that are compared."""
+    if base.record.get("digest", "") != other.record.get("digest", "") or not _same_norms(base, other):
         return False
     return bool(base.values or base.record.get("digest")) and _same(base.values, other.values)
 
@@ -49,9 +50,9 @@ def equality(base: Run, other: Run, spread: Spread, precision: str) -> Equality:
     """`precision`: the coarsest type that the change brings."""
     last = other.values[-1][1] if other.values else None
     if not base.values and not base.record.get("digest"):
-        return Equality(UNKNOWN, "the program calls no backward(), so there are no values to compare")
+        return Equality(UNKNOWN, "the program calls neither backward() nor a compiled program, so nothing is compared")
     if bit_equal(base, other):
-        return Equality(EQUAL, "equal to the bit", last)
+        return Equality(EQUAL, _equal(base), last)
     if len(base.values) != len(other.values):
         return Equality(
             DIFFERENT,
@@ -59,6 +60,8 @@ def equality(base: Run, other: Run, spread: Spread, precision: str) -> Equality:
             f"{len(base.values)} times in {base.steps}",
             last,
         )
+    if not base.values and _apart(base, other) is None:
+        return Equality(UNKNOWN, "its results differ in some bits, and hold no numbers to tell how far", last)
     equals = (*spread.repeats, *(one for one in spread.rounded if one.variant in ("float32", precision)))
     step, apart = _first_beyond(base, other, equals, _TIMES, precision)
     moved, allowed = _movement(base, other, equals, _TIMES, precision)
@@ -77,6 +80,22 @@ def equality(base: Run, other: Run, spread: Spread, precision: str) -> Equality:
 def _same(a: Sequence[tuple[int, float]], b: Sequence[tuple[int, float]]) -> bool:
     return len(a) == len(b) and all(
         one == two or (math.isnan(one) and math.isnan(two)) for (_, one), (_, two) in zip(a, b, strict=True)
+    )
+
+
+def _same_norms(base: Run, other: Run) -> bool:
+    """Of parameters that are too large to be compared whole; sums of other threads end in other bits."""
+    ours, theirs = base.record.get("norms", ()), other.record.get("norms", ())
+    return len(ours) == len(theirs) and bool(np.allclose(ours, theirs, rtol=_NORMS, atol=0.0, equal_nan=True))
+
+
+def _equal(base: Run) -> str:
+    if "norms" not in base.record:
+        return "equal to the bit"
+    record = base.record
+    return (
+        f"equal to the bit in {record['compared']:,} of {record['parameters']:,} parameters, and in the norm of each "
+        f"tensor; {size(record['bytes'])} are too much to compare whole"
     )
 
 

@@ -31,6 +31,11 @@ class First:
     profile: Path | None
     seconds: float
 
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """That the program has imported, of those that fixes are for."""
+        return tuple(self.run.record.get("versions", {}))
+
 
 def first_run(
     variant: Variant,
@@ -97,6 +102,10 @@ def _outside(found: Run) -> list[str]:
     ports, files = found.record.get("ports", ()), found.record.get("outside", ())
     if ports:
         notes.append(f"The program opens port {', '.join(ports)} in each run.")
+    if found.left:
+        one = len(found.left) == 1
+        which = f"{'a process' if one else 'processes'} running ({', '.join(found.left[:3])})"
+        notes.append(f"The program leaves {which}; a run ends what it has started.")
     if files:
         others = f" and {len(files) - 3} others" if len(files) > 3 else ""
         notes.append(

@@ -77,6 +77,7 @@ def _entries(trial: Trial, rules: Mapping[str, Sequence[str]]) -> Iterable[dict[
             "rounds": trial.rounds,
             "steps": trial.steps,
             "noise": trial.noise,
+            "sources": dict(trial.sources),
         }
 
 

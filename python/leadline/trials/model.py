@@ -21,6 +21,10 @@ class TrialError(Exception):
     """A trial that cannot go on; the message is a sentence for the user."""
 
 
+class ScratchFull(TrialError):
+    """Runs have no room to write; rounds until then count."""
+
+
 @dataclass(frozen=True)
 class Change:
     """Relative change of a step's time (of a sample's, where batches differ): -0.3 is 30 % shorter. In 19 cases of 20
@@ -95,8 +99,12 @@ class Trial:
     notes: tuple[str, ...]
     versions: Mapping[str, str]
     complete: bool = True
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of the program's own files as they ran."""
 
 
 def as_object(trial: Trial) -> dict[str, Any]:
     """As `json.dumps` takes it, with stable keys; docs/how-to/try.md explains them."""
-    return {"format": dict(FORMAT), **asdict(trial), "rows": [asdict(row) for row in trial.rows]}
+    found = asdict(trial)
+    del found["sources"]
+    return {"format": dict(FORMAT), **found, "rows": [asdict(row) for row in trial.rows]}

@@ -11,7 +11,7 @@ from leadline._dataclass import dataclass, field, replace
 from leadline.remedies.plan import Plan
 from leadline.trials.equality import ROUNDING, Spread, bit_equal
 from leadline.trials.judge import LEAST_ROUNDS, NARROW, change, computed_by, outcome
-from leadline.trials.model import DIFFERENT, TrialError
+from leadline.trials.model import DIFFERENT, ScratchFull, TrialError
 from leadline.trials.run import Run, run
 from leadline.trials.scratch import Scratch
 from leadline.trials.variant import Variant
@@ -33,11 +33,19 @@ class Rounds:
     spread: Spread = field(default_factory=Spread)
     seconds: list[float] = field(default_factory=list)
     interrupted: bool = False
+    stopped: str = ""
+    """Why no more rounds could run; empty where nothing stopped them."""
     out_of_time: bool = False
 
     @property
     def base(self) -> list[Run | None]:
         return self.runs[0]
+
+    @property
+    def is_decided(self) -> bool:
+        """No variant is left whose time could be compared."""
+        others = zip(self.refused[1:], self.runs[1:], strict=True)
+        return bool(self.base) and all(reason or _hopeless(runs) for reason, runs in others)
 
     @property
     def number(self) -> int:
@@ -63,6 +71,10 @@ def take_turns(
         _disturbed(found, plan, scratch, tell)
     except KeyboardInterrupt:
         found.interrupted = True
+    except ScratchFull as error:
+        if not found.number:
+            raise
+        found.stopped = str(error)
     return found
 
 
@@ -110,7 +122,7 @@ def failure(one: Run, plan: Plan) -> str:
 
 def _goes_on(found: Rounds, until_s: float, least: int) -> bool:
     number = len(found.base)
-    if found.out_of_time or number >= _MOST_ROUNDS:
+    if found.out_of_time or number >= _MOST_ROUNDS or found.is_decided:
         return False
     left_s = until_s - time.monotonic() - _reserve_s(found)
     if number < least:

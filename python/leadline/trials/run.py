@@ -19,6 +19,7 @@ from typing import Any
 from leadline._dataclass import dataclass, field, replace
 from leadline.remedies.plan import VARIABLE, Plan
 from leadline.remedies.trial import GRACE_S
+from leadline.trials import processes
 from leadline.trials.scratch import Place, Scratch
 from leadline.trials.trackers import off
 from leadline.trials.variant import Variant
@@ -26,6 +27,7 @@ from leadline.trials.variant import Variant
 _LOG_BYTES = 1 << 20
 _LINES = 6
 _BEAT_S = 0.05
+_Ended = tuple[int, bool, tuple[str, ...]]
 _LEADLINE = ("LEADLINE", "LEADLINE_OPTIONS", "LEADLINE_SESSION")
 
 
@@ -44,6 +46,8 @@ class Run:
     timed_out: bool = False
     begin: array[float] | None = field(default=None, repr=False)
     end: array[float] | None = field(default=None, repr=False)
+    left: tuple[str, ...] = ()
+    """Processes that lived on when it had ended."""
 
     @property
     def steps(self) -> int:
@@ -68,7 +72,7 @@ def run(
     measured: Callable[[Sequence[str]], list[str]] | None = None,
 ) -> Run:
     """Runs the program once. `measured`: the command that measures a command. Raises NotApplied, TrialError and
-    KeyboardInterrupt."""
+    KeyboardInterrupt, and ScratchFull where its disk is what ended it."""
     with scratch.place(variant.folder) as place:
         told = Path(place.records) / "plan.txt"
         replace(plan, folder=place.records, remedies=_named(variant)).write(told)
@@ -80,16 +84,23 @@ def run(
         if measured is None:
             environment["LEADLINE"] = "trial"
         log = Path(place.records) / "log"
-        code, timed_out = _wait(words, environment, place, log, limit_s)
-        return _read(variant.name, code, timed_out, Path(place.records), log)
+        code, timed_out, left = _wait(words, environment, place, log, limit_s)
+        found = replace(_read(variant.name, code, timed_out, Path(place.records), log, place), left=left)
+        if not found.step_ns:
+            scratch.check_room()
+        return found
 
 
 def _named(variant: Variant) -> tuple[tuple[str, str, str], ...]:
     return tuple((one.name, one.chosen, file) for one, file in variant.remedies)
 
 
-def _wait(words: list[str], environment: dict[str, str], place: Place, log: Path, limit_s: float) -> tuple[int, bool]:
+def _wait(words: list[str], environment: dict[str, str], place: Place, log: Path, limit_s: float) -> _Ended:
+    """Exit code, whether it took too long, and what it left running."""
     began = time.monotonic()
+    processes.adopt_orphans()
+    before = processes.below(os.getpid())
+    left: set[int] = set()
     with log.open("wb") as out:
         try:
             process = subprocess.Popen(
@@ -103,17 +114,19 @@ def _wait(words: list[str], environment: dict[str, str], place: Place, log: Path
             )
         except OSError as error:
             out.write(f"Cannot run {words[0]}: {error.strerror}.\n".encode())
-            return 127, False
+            return 127, False, ()
         try:
             while process.poll() is None:
                 if time.monotonic() - began > limit_s:
-                    return 124, True
+                    return 124, True, ()
                 if _ended_s(Path(place.records)) > GRACE_S + 15:  # a launcher that waits for nobody
-                    return 0, False
+                    return 0, False, ()
                 time.sleep(_BEAT_S)
-            return process.returncode, False
+            left = processes.left_behind(os.getpid(), before)
+            return process.returncode, False, tuple(sorted(filter(None, map(processes.title, left))))
         finally:
             _end_group(process)
+            processes.end(processes.below(os.getpid()) - before)
 
 
 def _ended_s(records: Path) -> float:
@@ -140,11 +153,11 @@ def _group_lives(group: int) -> bool:
     return True
 
 
-def _read(variant: str, code: int, timed_out: bool, records: Path, log: Path) -> Run:
+def _read(variant: str, code: int, timed_out: bool, records: Path, log: Path, place: Place) -> Run:
     found = []
     for path in sorted(records.glob("*.json")):
         with contextlib.suppress(OSError, ValueError):
-            found.append(json.loads(path.read_text(encoding="utf-8")))
+            found.append(_led_back(json.loads(path.read_text(encoding="utf-8")), place))
     tail = _tail(log)
     if not found:
         return Run(variant, code, tail=tail, timed_out=timed_out)
@@ -172,6 +185,17 @@ def _read(variant: str, code: int, timed_out: bool, records: Path, log: Path) ->
         _numbers(records / f"{main['pid']}.begin"),
         _numbers(records / f"{main['pid']}.end"),
     )
+
+
+def _led_back(record: dict[str, Any], place: Place) -> dict[str, Any]:
+    """Files of a copy of the directory are the files that were copied."""
+    if place.original:
+        sources = record.get("sources", {})
+        record["sources"] = {
+            place.original + file[len(place.folder) :] if file.startswith(place.folder + os.sep) else file: digest
+            for file, digest in sources.items()
+        }
+    return record
 
 
 def _numbers(path: Path) -> array[float] | None:

@@ -16,12 +16,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from leadline._dataclass import dataclass
-from leadline.trials.model import TrialError
+from leadline.trials.model import ScratchFull, TrialError
 from leadline.units import size
 
 OVERLAY, COPY, IN_PLACE = "overlay", "copy", "in place"
 MOST_BYTES = 2 << 30
 MOST_FILES = 20_000
+_LEAST_ROOM = 64 << 10
 _LEFT_OUT = (".git", "__pycache__", ".venv", "node_modules", ".mypy_cache", ".ruff_cache", ".pytest_cache")
 _ENTER = str(Path(__file__).with_name("enter.py"))
 
@@ -90,12 +91,22 @@ class Scratch:
                 yield Place((), folder, str(records))
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise TrialError(
-                    f"The disk of {self.base} is full, so no run can begin; free some of it or set TMPDIR to another."
-                ) from None
+                raise self._full() from None
             raise
         finally:
             _remove(own)
+
+    def check_room(self) -> None:
+        """Raises ScratchFull where no room is left: what ended the run that has just ended."""
+        about = os.statvfs(self.base)
+        if about.f_bavail * about.f_frsize < _LEAST_ROOM:
+            raise self._full()
+
+    def _full(self) -> ScratchFull:
+        return ScratchFull(
+            f"The disk of the scratch directory {self.base.parent} is full, so runs cannot write; free some of it, or "
+            "set TMPDIR to a larger one."
+        )
 
     def close(self) -> None:
         _remove(self.base)

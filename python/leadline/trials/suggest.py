@@ -5,9 +5,11 @@ window, else by the finding that names the remedy.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+import os
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from leadline.analysis import measurable
 from leadline.analysis.analyze import analyze
 from leadline.analysis.findings import Finding
 from leadline.analysis.threads import of_operators
@@ -20,17 +22,18 @@ from leadline.whatif.load import load
 
 MOST = 4
 _WORTH = 0.01
-_USUAL = ("compile", "autocast", "fused_optimizer")
-"""Tried where the profile suggests fewer: what helps most programs."""
+_USUAL = {"torch": ("compile", "autocast", "fused_optimizer"), "jax": ("donation",)}
+"""By package: tried where the profile suggests fewer; what helps most programs."""
 
 _INSTEAD = {"foreach_optimizer": "fused_optimizer", "tf32": "float32_matmul_precision"}
 """Two ways to the same: the second is tried."""
 
 
 class Suggestions:
-    """Of one profile. What cannot be predicted is not."""
+    """Of one profile; `packages`: that the program has imported. What cannot be predicted is not."""
 
-    def __init__(self, profile: Path | None) -> None:
+    def __init__(self, profile: Path | None, packages: Collection[str] = ("torch",)) -> None:
+        self._packages = packages
         self._profile: Profile | None = None
         self._graph: Graph | None = None
         self._findings: tuple[Finding, ...] = ()
@@ -51,25 +54,31 @@ class Suggestions:
         """At most `MOST`: those that the profile suggests, the largest predicted gain first, then the usual ones."""
         found: dict[str, tuple[float, Remedy]] = {}
         for kind in shipped():
-            with contextlib.suppress(ValueError):
-                remedy = kind(_value(kind))
-                if remedy.computes_else or not self._is_suggested(remedy):
-                    continue
-                predicted = self.predicted(remedy)
-                found[remedy.name] = (predicted.median if predicted else 0.0, remedy)
+            for value in self._values(kind):
+                with contextlib.suppress(ValueError):
+                    remedy = kind(value)
+                    if remedy.computes_else or not self._is_suggested(remedy):
+                        continue
+                    predicted = self.predicted(remedy)
+                    found[remedy.title] = (predicted.median if predicted else 0.0, remedy)
         for name, better in _INSTEAD.items():
             if better in found:
                 found.pop(name, None)
         chosen = [remedy for _, remedy in sorted(found.values(), key=lambda one: one[0])][:MOST]
-        for name in _USUAL:
+        for name in (name for package, names in _USUAL.items() if package in self._packages for name in names):
             if len(chosen) < MOST and name not in {one.name for one in chosen}:
                 chosen.append(find(name, ""))
         return [(remedy, "") for remedy in chosen]
 
+    def _values(self, kind: type[Remedy]) -> list[str]:
+        """What a finding names, else the usual one."""
+        named = [value for name, _, value in (one.fix.partition("=") for one in self._findings) if name == kind.name]
+        return list(dict.fromkeys(named)) or [measurable.usual_value(kind.name, len(os.sched_getaffinity(0)))]
+
     def _is_suggested(self, remedy: Remedy) -> bool:
         if remedy.name == "num_threads" and self._threads == int(remedy.chosen):
             return False  # as many are used
-        if any(one.rule in remedy.rules and one.rule != "not_explained" for one in self._findings):
+        if any(_is_of(remedy, one) and one.rule != "not_explained" for one in self._findings):
             return True
         predicted = self._by_scenario(remedy)
         return predicted is not None and predicted.median < -_WORTH
@@ -87,18 +96,20 @@ class Suggestions:
     def _by_finding(self, remedy: Remedy) -> Predicted | None:
         for one in self._findings:
             gain = one.gain
-            if one.rule in remedy.rules and gain.of_ns > 0 and gain.expected_ns > 0 and gain.per == "step":
+            if _is_of(remedy, one) and gain.of_ns > 0 and gain.expected_ns > 0 and gain.per == "step":
                 low, middle, high = (-ns / gain.of_ns for ns in (gain.high_ns, gain.expected_ns, gain.low_ns))
                 return Predicted(middle, low, high, one.rule)
         return None
 
 
-def _value(kind: type[Remedy]) -> str:
-    """Of a remedy that needs one: a usual one."""
-    import os
+def rules_of(remedy: Remedy) -> tuple[str, ...]:
+    """Rules whose findings it is a fix for: those that it names itself, and those that Leadline knows."""
+    return tuple(dict.fromkeys((*remedy.rules, *measurable.rules_of(remedy.name))))
 
-    usual = {"workers": str(min(len(os.sched_getaffinity(0)), 4)), "num_threads": str(len(os.sched_getaffinity(0)))}
-    return usual.get(kind.name, "")
+
+def _is_of(remedy: Remedy, one: Finding) -> bool:
+    """Whether it is the fix of a finding: the best that there is, or one of the user's own."""
+    return remedy.title == one.fix or one.rule in remedy.rules
 
 
 def asked(texts: Sequence[str]) -> list[tuple[Remedy, str]]:

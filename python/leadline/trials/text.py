@@ -77,8 +77,11 @@ def _verdicts(trial: Trial) -> list[str]:
     lines = []
     for row in trial.rows[1:]:
         said = row.sentence
-        if row.equality is not None and row.equality.kind == WITHIN_SPREAD and row.verdict in ("faster", "slower"):
-            said += f"; losses {row.equality.sentence}"
+        computed = row.equality
+        if computed is not None and computed.kind == WITHIN_SPREAD and row.verdict in ("faster", "slower"):
+            said += f"; losses {computed.sentence}"
+        elif computed is not None and computed.kind == EQUAL and "norm" in computed.sentence:
+            said += f"; {computed.sentence}"
         lines.append(f"{row.name:<{width}}{_GAP}{said}")
         if row.verdict in ("failed", "cannot be compared") and row.reason:
             lines += [f"    {line}" for line in row.reason.splitlines()]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from leadline._dataclass import replace
-from leadline.analysis.findings import Finding, Findings, Line
+from leadline.analysis.findings import WIDE, Finding, Findings, Line
 from leadline.verdict.crowd import Crowd
 from leadline.verdict.model import Account, Fix, Place
 from leadline.verdict.resource import Resource
@@ -56,7 +56,8 @@ def fixes(found: Sequence[Finding], account: Account, resource: Resource, others
             continue
         seen.add(key)
         low = min(_scaled(one.gain.low_ns, one, account), expected)
-        made.append(Fix(_imperative(one.remedy), place, expected, low, high, _how(one), one.rule))
+        ask = one.measured_by if (high - low) / 2 > WIDE * account.wall_ns else ""
+        made.append(Fix(_imperative(one.remedy), place, expected, low, high, _how(one), one.rule, ask))
         left -= expected
         if len(made) == MOST:
             break

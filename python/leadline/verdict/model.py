@@ -87,6 +87,8 @@ class Fix:
     high_ns: int
     known: str
     rule: str
+    measured_by: str = ""
+    """The command that measures the gain, where the profile bounds it badly; else empty."""
     tried: str = ""
     """What `leadline try` has measured of it, beside what was predicted; empty where it was not tried."""
 

@@ -42,8 +42,11 @@ def fix_text(fix: Fix, account: Account | None) -> str:
     whole = f" of {duration(account.wall_ns)}" if account is not None else ""
     if fix.known == "at most":
         return f"{fix.do}: at most {duration(fix.high_ns)}{whole}{where}"
+    about = f"{fix.do}: about {duration(fix.gain_ns)}{whole}"
+    if fix.measured_by and not fix.tried:
+        return f"{about}, uncertain; `{fix.measured_by}` measures it{where}"
     low = duration(fix.low_ns) if fix.low_ns else "0"
-    return f"{fix.do}: about {duration(fix.gain_ns)}{whole} ({low} to {duration(fix.high_ns)}), {fix.known}{where}"
+    return f"{about} ({low} to {duration(fix.high_ns)}), {fix.known}{where}"
 
 
 def _wrapped(label: str, text: str, width: int, indent: int = _LABEL) -> list[str]:

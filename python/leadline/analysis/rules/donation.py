@@ -43,6 +43,7 @@ class Donation(Rule):
                     f"Donate them: jax.jit({function}, donate_argnums={places}); old values cannot be read then.",
                     self.learn_more,
                     min(1.0, spared / peak) / 4 if peak else 0.05,
+                    fix=f"donation={function}",
                 )
             )
         return made

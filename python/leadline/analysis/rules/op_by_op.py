@@ -62,6 +62,7 @@ class OpByOp(Rule):
                     _remedy(case, group.row),
                     self.learn_more,
                     share,
+                    fix=_fix(case, group.row),
                 )
             )
         return made[:3]
@@ -143,3 +144,9 @@ def _remedy(case: Case, row: int) -> str:
         f"Put @jax.jit on {line.function} (or on the whole step that calls it), so that they become one program, "
         "dispatched once; what it decides with `if` belongs into static arguments or jax.lax.cond."
     )
+
+
+def _fix(case: Case, row: int) -> str:
+    """Of a function of the program; what a package runs cannot be compiled from outside."""
+    line = None if case.made_by(row) else case.line(row)
+    return f"jit={line.function}" if line is not None and line.function.isidentifier() else ""

@@ -12,7 +12,6 @@ from leadline.remedies.trial import Trial
 class NoAnomaly(Remedy):
     name = "no_anomaly"
     changes = "turns autograd's anomaly detection off"
-    rules = ("debug_modes",)
 
     def __init__(self, value: str = "") -> None:
         super().__init__(value)

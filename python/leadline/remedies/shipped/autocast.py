@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import Any
 
@@ -14,7 +15,6 @@ class Autocast(Remedy):
     changes = "runs each outermost module under torch.autocast in bfloat16; its outputs are float32 again"
     value = "bf16"
     choices = ("bf16", "fp16")
-    rules = ("double_precision", "slow_type", "roofline")
     scenario = "amp"
 
     def __init__(self, value: str = "") -> None:
@@ -38,32 +38,34 @@ class Autocast(Remedy):
 
         device = next(module.parameters()).device.type
         kind = torch.bfloat16 if self.chosen == "bf16" else torch.float16
-        forward = module.forward
+        forward, looks = module.forward, [self._looking(kind)]
 
         @functools.wraps(forward)
         def forward_in_low_precision(*arguments: Any, **named: Any) -> Any:
             if torch.is_autocast_enabled(device):
                 self._already = True
             self._calls += 1
-            with torch.autocast(device, kind):
+            with looks.pop() if looks else contextlib.nullcontext(), torch.autocast(device, kind):
                 result = forward(*arguments, **named)
             return _as_float32(result, torch)
 
-        for one in module.modules():
-            if isinstance(one, torch.nn.Linear | torch.nn.modules.conv._ConvNd):
-                self._look_once(one, kind)
         if any(one.dtype == kind for one in module.parameters()):
             self._already = True
         module.forward = forward_in_low_precision
 
-    def _look_once(self, module: Any, kind: Any) -> None:
-        """Whether one product has come out in the type that was asked for; the hook takes itself away."""
+    def _looking(self, kind: Any) -> Any:
+        """In the first call of a module: whether anything comes out in the type that was asked for."""
+        from torch.overrides import TorchFunctionMode
 
-        def look(this: Any, arguments: Any, output: Any) -> None:
-            self._coarse += getattr(output, "dtype", None) == kind
-            handle.remove()
+        remedy = self
 
-        handle = module.register_forward_hook(look)
+        class Looking(TorchFunctionMode):
+            def __torch_function__(self, function: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
+                result = function(*arguments, **(named or {}))
+                remedy._coarse += getattr(result, "dtype", None) == kind
+                return result
+
+        return Looking()
 
     def outcome(self, trial: Trial) -> str:
         if self._already:
@@ -73,7 +75,7 @@ class Autocast(Remedy):
         if self.chosen == "fp16" and self._scaler.refused:
             return str(self._scaler.refused)
         if not self._coarse:
-            return f"no linear or convolution layer ran in {self.precision}"
+            return f"nothing that the modules compute comes out in {self.precision}"
         return ""
 
 

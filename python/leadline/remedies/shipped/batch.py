@@ -12,7 +12,6 @@ class Batch(_Loader):
     name = "batch"
     changes = "multiplies the batch size of loaders; times are of a sample"
     needs = "xN"
-    rules = ("small_grid",)
     computes_else = True
     scenario = "batch_size"
 

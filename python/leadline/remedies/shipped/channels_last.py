@@ -11,7 +11,6 @@ from leadline.remedies.trial import Trial
 class ChannelsLast(Remedy):
     name = "channels_last"
     changes = "stores the weights and inputs of 2-d convolutions with channels last"
-    rules = ("layout_conversion",)
 
     def __init__(self, value: str = "") -> None:
         super().__init__(value)

@@ -13,13 +13,12 @@ class Compile(Remedy):
     changes = "compiles each outermost module with torch.compile"
     value = "default"
     choices = ("default", "reduce-overhead", "max-autotune")
-    rules = ("python_overhead", "kernel_fusion", "unrolled_loop", "op_by_op", "not_explained")
     scenario = "fuse_elementwise"
 
     def __init__(self, value: str = "") -> None:
         super().__init__(value)
         self._compiled = 0
-        self._already = False
+        self._refusal = ""
 
     def start(self, trial: Trial) -> None:
         trial.on_module(self._compile)
@@ -27,18 +26,17 @@ class Compile(Remedy):
     def _compile(self, module: Any) -> None:
         import torch
 
-        if isinstance(module, torch._dynamo.OptimizedModule) or getattr(module, "_compiled_call_impl", None):
-            self._already = True
-            return
-        if any(getattr(one, "_compiled_call_impl", None) for one in module.modules()):
-            self._already = True
-            return
-        module.compile(mode=None if self.chosen == "default" else self.chosen)
-        self._compiled += 1
+        if isinstance(module, torch._dynamo.OptimizedModule) or _has_compiled(module):
+            self._refusal = "the program is compiled already"
+        elif self.chosen == "reduce-overhead" and not any(one.is_cuda for one in module.parameters()):
+            self._refusal = "reduce-overhead records CUDA graphs, and no GPU is used; compile=default runs here"
+        else:
+            module.compile(mode=None if self.chosen == "default" else self.chosen)
+            self._compiled += 1
 
     def outcome(self, trial: Trial) -> str:
-        if self._already:
-            return "the program is compiled already"
+        if self._refusal and not self._compiled:
+            return self._refusal
         if not self._compiled:
             return "no module with parameters was called"
         import torch
@@ -47,3 +45,7 @@ class Compile(Remedy):
         graphs = counts["stats"]["unique_graphs"]
         trial.facts["compile"] = {"graphs": graphs, "breaks": sum(counts["graph_break"].values())}
         return "" if graphs else "torch.compile made no graph of it"
+
+
+def _has_compiled(module: Any) -> bool:
+    return any(getattr(one, "_compiled_call_impl", None) for one in module.modules())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from leadline.remedies.base import Remedy
+from leadline.remedies.base import NotApplied, Remedy
 from leadline.remedies.trial import Trial
 
 _NO_GPU = "the program uses no GPU"
@@ -44,14 +44,22 @@ class CudnnBenchmark(Remedy):
 class ExpandableSegments(Remedy):
     name = "expandable_segments"
     changes = "lets torch's CUDA allocator grow its segments (PYTORCH_CUDA_ALLOC_CONF)"
-    rules = ("allocator",)
 
     def environment(self) -> dict[str, str]:
-        given = os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")
-        others = [one for one in given.split(",") if one and not one.startswith("expandable_segments")]
-        return {"PYTORCH_CUDA_ALLOC_CONF": ",".join([*others, "expandable_segments:True"])}
+        name = next((one for one in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF") if os.environ.get(one)), "")
+        given = [one for one in os.environ.get(name, "").split(",") if one]
+        if "expandable_segments:True" in given:
+            raise NotApplied(f"{name} has it already")
+        if any(one.startswith("backend:") and one != "backend:native" for one in given):
+            raise NotApplied(f"{name} chooses another allocator than torch's own")
+        others = [one for one in given if not one.startswith("expandable_segments")]
+        return {name or "PYTORCH_CUDA_ALLOC_CONF": ",".join([*others, "expandable_segments:True"])}
 
     def outcome(self, trial: Trial) -> str:
         import torch
 
-        return "" if torch.cuda.is_initialized() else _NO_GPU
+        if not torch.cuda.is_initialized():
+            return _NO_GPU
+        segments = torch.cuda.memory_snapshot()
+        grows = any(one.get("is_expandable") for one in segments)
+        return "" if grows or not segments else "torch made no segment that grows; this driver or system has none"

@@ -11,8 +11,6 @@ from leadline.remedies.trial import Trial
 
 
 class _Ddp(Remedy):
-    rules = ("communication",)
-
     def __init__(self, value: str = "") -> None:
         super().__init__(value)
         self._made = 0

@@ -12,7 +12,6 @@ class NoDropout(Remedy):
     name = "no_dropout"
     changes = "sets the probability of every dropout layer to 0"
     computes_else = True
-    rules = ("random_numbers",)
 
     def __init__(self, value: str = "") -> None:
         super().__init__(value)

@@ -12,7 +12,6 @@ from leadline.remedies.trial import Trial
 class GcFreeze(Remedy):
     name = "gc_freeze"
     changes = "calls gc.freeze() in the second step: collections pass over what was there before"
-    rules = ("garbage_collection",)
 
     def __init__(self, value: str = "") -> None:
         super().__init__(value)

@@ -11,8 +11,6 @@ from leadline.remedies.trial import Trial
 
 
 class _Loader(Remedy):
-    rules = ("data_loading",)
-
     def __init__(self, value: str = "") -> None:
         super().__init__(value)
         self._made = 0
@@ -90,7 +88,6 @@ class PersistentWorkers(_Loader):
 class PinMemory(_Loader):
     name = "pin_memory"
     changes = "loads batches into page-locked memory"
-    rules = ("pageable_copies",)
 
     def changed(self, given: dict[str, Any]) -> dict[str, Any]:
         import torch

@@ -13,7 +13,6 @@ from leadline.remedies.trial import Trial
 class _Form(Remedy):
     option: ClassVar[str]
     other: ClassVar[str]
-    rules = ("optimizer_loop",)
 
     def __init__(self, value: str = "") -> None:
         super().__init__(value)

@@ -12,7 +12,6 @@ class NumThreads(Remedy):
     name = "num_threads"
     changes = "runs operators on N threads (torch.set_num_threads, OMP_NUM_THREADS)"
     needs = "N"
-    rules = ("thread_oversubscription",)
     scenario = "cpu_threads"
 
     def check(self) -> None:

@@ -44,5 +44,5 @@ def _article(one: Finding) -> str:
         f'<article class="{label(one)}"><h2>{escape(visible(one.title))} '
         f'<span class="rule">{label(one)}, {escape(one.rule)}</span></h2>{lines}<ul>{evidence}</ul>'
         f"<p><b>Do:</b> {escape(visible(one.remedy))}</p>"
-        f"<p><b>Gain:</b> {escape(visible(gain_text(one.gain)))}.</p></article>"
+        f"<p><b>Gain:</b> {escape(visible(gain_text(one)))}.</p></article>"
     )

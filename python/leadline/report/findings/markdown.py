@@ -25,4 +25,4 @@ def _finding(number: int, one: Finding) -> list[str]:
         text = f": {code(line.text)}" if line.text else ""
         lines.append(f"- {escaped(line_text(line))}{text}")
     lines += [f"- {escaped(text)}" for text in one.evidence]
-    return [*lines, "", f"**Do:** {escaped(one.remedy)}", "", f"**Gain:** {escaped(gain_text(one.gain))}."]
+    return [*lines, "", f"**Do:** {escaped(one.remedy)}", "", f"**Gain:** {escaped(gain_text(one))}."]

@@ -52,7 +52,7 @@ def as_sarif(found: Findings) -> str:
 
 
 def _result(one: Finding, names: list[str]) -> dict[str, Any]:
-    words = [one.title + ".", *(text + "." for text in one.evidence), one.remedy, f"Gain: {gain_text(one.gain)}."]
+    words = [one.title + ".", *(text + "." for text in one.evidence), one.remedy, f"Gain: {gain_text(one)}."]
     result: dict[str, Any] = {
         "ruleId": one.rule,
         "ruleIndex": names.index(one.rule),

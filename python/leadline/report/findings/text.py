@@ -32,7 +32,7 @@ def _finding(number: int, one: Finding, width: int, colour: bool) -> list[str]:
             lines.append(f"{_INDENT}    {visible(line.text)[: max(width - 8, 40)]}")
     lines += [_wrapped(visible(text), width, _INDENT + "- ") for text in one.evidence]
     lines.append(_wrapped(f"Fix: {visible(one.remedy)}", width, _INDENT))
-    lines.append(_wrapped(f"Gain: {visible(gain_text(one.gain))}.", width, _INDENT))
+    lines.append(_wrapped(f"Gain: {visible(gain_text(one))}.", width, _INDENT))
     return lines
 
 

@@ -35,9 +35,10 @@ class _Seen:
 
 
 class Arguments:
-    """`donatable`: functions whose results could take the memory of arguments."""
+    """`donatable`: functions whose results could take the memory of arguments; `enough`: calls that have to agree."""
 
-    def __init__(self, donatable: set[str]) -> None:
+    def __init__(self, donatable: set[str], enough: int = _ENOUGH) -> None:
+        self._enough = enough
         self._donatable = donatable
         self._seen: dict[str, _Seen] = {}
         self._pending: tuple[_Seen, list[tuple[int, int, Callable[[], Any]]]] | None = None
@@ -79,7 +80,7 @@ class Arguments:
         """(kind of habit, note) of each function."""
         for name, seen in self._seen.items():
             dead = {place: size for place, size in seen.dead.items() if place not in seen.held}
-            if seen.judged >= _ENOUGH and dead:
+            if seen.judged >= self._enough and dead:
                 yield (
                     "donatable",
                     {
