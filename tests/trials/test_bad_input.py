@@ -89,7 +89,7 @@ for _ in range(30):
 dist.destroy_process_group()
 """
     write_program(tmp_path, program)
-    launcher = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0")
+    launcher = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     words = ("--fix", "gradient_as_bucket_view", "--fix", "tf32", "--rounds", "2", "--", *launcher, "train.py")
     found = tried(*words, cwd=tmp_path)
     assert "2 ranks train" in " ".join(found["notes"])

@@ -6,7 +6,10 @@ from array import array
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
+from leadline._dataclass import replace
+from leadline.remedies.compared import of_tensors
 from leadline.trials.equality import Spread, equality
 from leadline.trials.model import DIFFERENT, EQUAL, UNKNOWN, WITHIN_SPREAD
 from leadline.trials.run import Run
@@ -85,3 +88,37 @@ def test_another_number_of_backward_passes_is_different() -> None:
 def test_without_values_nothing_is_said() -> None:
     found = equality(_run([], digest=""), _run([], digest=""), Spread(), "float32")
     assert found.kind == UNKNOWN
+
+
+def test_parameters_too_large_to_compare_whole_are_compared_by_their_norms_too() -> None:
+    def large(norm: float) -> Run:
+        run = _run(_LOSSES)
+        facts = {"norms": [1.0, norm], "compared": 1000, "parameters": 7_000_000_000, "bytes": 28_000_000_000}
+        return replace(run, record={**run.record, **facts})
+
+    equal = equality(large(3.0), large(3.0 * (1 + 1e-13)), Spread(), "float32")
+    assert equal.kind == EQUAL
+    assert "1,000 of 7,000,000,000 parameters, and in the norm of each" in equal.sentence
+    assert equality(large(3.0), large(3.01), Spread(), "float32").kind != EQUAL
+
+
+def test_results_of_which_only_a_digest_is_known_are_not_called_near() -> None:
+    def only(digest: str) -> Run:
+        return Run("x", 0, {"values": [], "digest": digest, "steps": 30})
+
+    assert equality(only("a"), only("b"), Spread(), "float32").kind == UNKNOWN
+
+
+@pytest.mark.torch
+def test_a_number_that_is_not_sampled_changes_the_norm() -> None:
+    torch = pytest.importorskip("torch")
+    weights = torch.ones(1_000_000)
+    whole = of_tensors([weights], 1 << 30)
+    before = of_tensors([weights], 1000)
+    weights[1] = 5.0  # every third number or so is sampled, from the first on
+    after = of_tensors([weights], 1000)
+    assert "norms" not in whole
+    assert before["digest"] == after["digest"]
+    assert before["norms"] != after["norms"]
+    assert before["compared"] < 1_000_000
+    assert before["bytes"] == 4_000_000

@@ -11,7 +11,7 @@ import pytest
 from tests.trials.programs import write_profile
 
 from leadline.profiles import open_profile
-from leadline.profiles.tried import NAME, newest, read, tried_beside
+from leadline.profiles.tried import NAME, newest, of_rule, read, tried_beside
 from leadline.trials import ledger
 from leadline.verdict.text import fix_text
 
@@ -78,3 +78,17 @@ def test_a_ledger_of_anything_is_no_reason_to_fail(tmp_path: Path, text: str) ->
     path.write_text(text + "\n")
     assert tried_beside(tmp_path / "x.leadline", {"program": {"argv": ["train.py"]}}) == ()
     assert read(path) == ([], 1)
+
+
+def test_what_was_measured_of_another_version_of_the_program_says_so(tmp_path: Path) -> None:
+    file = str(tmp_path / "train.py")
+    entry = _entry(-0.3, None) | {"rules": ["optimizer_loop"], "sources": {file: "a" * 64, "other.py": "b" * 64}}
+    (tmp_path / NAME).write_text(json.dumps(entry) + "\n")
+
+    def said(now: str) -> str:
+        meta = {"program": {"argv": ["train.py"]}, "processes": [{"sources": {file: now}}]}
+        return of_rule(tried_beside(tmp_path / "x.leadline", meta), "optimizer_loop")
+
+    assert said("a" * 64) == "autocast -30 % (-31 to -29)"
+    assert said("") == said("a" * 64)  # not known
+    assert said("c" * 64) == "autocast -30 % (-31 to -29), with another train.py than this profile's"

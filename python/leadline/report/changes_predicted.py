@@ -154,6 +154,7 @@ def _tried(entries: Sequence[Mapping[str, Any]]) -> list[Group]:
         median, low, high = (one["measured"][name] for name in ("median", "low", "high"))
         bar = Bar(str(one["remedy"]), base * (1 + median), base * (1 + low), base * (1 + high), gains=high < 0)
         said = f"of {duration(base)}, {one.get('time', '')}".rstrip(", ")
+        said += f"; with another {one['edited']} than this profile's" if one.get("edited") else ""
         before = one.get("predicted")
         more = (f"predicted: {change(before['median'])}",) if before else ()
         rows.append(Row(bar, (change(median), f"{change(low)} to {change(high)}"), str(one["verdict"]), (said, *more)))

@@ -93,7 +93,8 @@ def _one_round(found: Rounds, plan: Plan, scratch: Scratch, until_s: float, tell
         tell(f"round {number + 1}: {variant.name}{_left(found, until_s)}")
         began = time.monotonic()
         longest = max(found.seconds, default=0.0)
-        one = run(variant, plan, scratch, limit_s=max(_PATIENCE * longest, _LEAST_S))
+        patience_s = min(_PATIENCE * longest, until_s - began)
+        one = run(variant, plan, scratch, limit_s=max(patience_s, _LEAST_S))
         if one.step_ns:
             found.seconds.append(time.monotonic() - began)
         found.runs[place][number] = one
