@@ -101,12 +101,12 @@ class Schema:
 
     @property
     def makers(self) -> list[str]:
-        """Makers with words of their own."""
+        """Makers that have their own words."""
         return sorted({one.vendor for one in self.makers_words})
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file as it is."""
+    """A TOML file, unchanged."""
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 

@@ -270,7 +270,7 @@ class StallInfo:
 
 
 def stall_group(name: str) -> str:
-    """The group of a reason as frames hold it in `stall`; empty is an instruction of which nobody said why."""
+    """The group of a reason as frames hold it in `stall`; empty where the vendor gives no reason."""
     if not name:
         return ""
     return STALLS[name].group if name in STALLS else "other"

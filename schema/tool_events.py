@@ -90,7 +90,7 @@ def markdown_events(events: Events) -> str:
         f"<!-- {NOTE} -->",
         "",
         'A tool names events and columns (`events = {"launch": ["kernel"]}`); see [writing a tool](how-to/tools.md).',
-        "Every column is a 64-bit integer. Which backend gives what is in the same page; a tool that wants what nobody",
+        "Every column is a 64-bit integer. The same page says which backend gives what; a tool that wants what no backend",
         "gives is refused at the start.",
     ]
     for event in events:

@@ -162,7 +162,7 @@ enum class MetricKind : std::uint8_t {
   kRepeatedCallTime = 21,  // the part of call_time whose call was the whole of a call of the same name above it; tables by name leave it out
   kRunningTime = 22,  // CPU time of the thread inside phases and regions, less what nested ones took
   kWaitTime = 23,  // time the calling thread waited here
-  kInstructionSamples = 24,  // samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, nothing where it was or where nobody told
+  kInstructionSamples = 24,  // samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, empty where it was or where the reason is not known
   kCpuSample = 25,  // CPU time by samples: each holds what its thread ran since the one before, and all of a thread together what it ran
   kSyncRunningTime = 26,  // CPU time that the calling thread took while it waited for the device: all of sync_time where it spins, next to nothing where it sleeps
   kPageFaults = 27,  // counter: page faults of the thread, those that needed the disk included
@@ -191,7 +191,7 @@ enum class MetricKind : std::uint8_t {
   kWait = 50,  // wall time by samples that a thread did not run: the frame at which it is booked says what it waited for
   kScalarRegisters = 51,  // scalar registers (SGPRs) per wavefront
   kAccumulationRegisters = 52,  // accumulation registers (AGPRs) per thread, beside `registers`
-  kScratchBytes = 53,  // scratch memory per thread: what did not fit into registers, and arrays of its own
+  kScratchBytes = 53,  // scratch memory per thread: what did not fit into registers, and the thread's arrays
   kLatencySamples = 54,  // those of instruction_samples in which the scheduler had no other warp to issue either: cycles that were lost
   kCountedTime = 55,  // that of gpu_time in which hardware counters were read
   kActiveTime = 56,  // that of counted_time in which multiprocessors had something to do, as the mean over all of them
@@ -212,7 +212,7 @@ enum class MetricKind : std::uint8_t {
   kStepCoreWait = 71,  // at a thread's step: how long the thread was ready and waited for a core in each (schedstat)
   kRecorded = 72,  // calls of an operator that autograd recorded, for a backward pass; those that had one are the calls below the operator's phase `backward`
   kOperatorRunningTime = 73,  // CPU time of a thread in its outermost operators, at the thread: their wall time by the share that it took of those that were looked at, about one in a millisecond
-  kScratchAllocBytes = 74,  // scratch memory that the driver took for a queue because this kernel needed it; the count is how often, 0 bytes where it was not told
+  kScratchAllocBytes = 74,  // scratch memory that the driver took for a queue because this kernel needed it; the count is how often, 0 bytes where it is not known
   kScratchFreeBytes = 75,  // scratch memory given back, or reclaimed from the queue when it was idle, at the kernel that it had been taken for
   kScratchTime = 76,  // time in which a queue waited while scratch memory was taken for this kernel; no part of gpu_time
   kNamedCounter1 = 77,  // counter: the first of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
@@ -404,7 +404,7 @@ enum class StallGroup : std::uint8_t {
   kSynchronisation = 3,  // waits for other threads: a barrier, a fence, a group of warps
   kFetch = 4,  // waits for its own code, the target of a branch, or a constant
   kNotChosen = 5,  // was ready, but another warp was issued: no loss by itself
-  kAsleep = 6,  // was told to sleep
+  kAsleep = 6,  // executes an instruction to sleep
   kOther = 7,  // waits for something else, or for what no release of this table knew
   kIssued = 8,  // did not wait: it was issued
 };
@@ -910,7 +910,7 @@ struct Collectives {
   std::vector<std::int64_t> elements;  // elements that go in, -1 where unknown
   std::vector<std::int64_t> start_ns;  // CLOCK_REALTIME when it began
   std::vector<std::int64_t> returned_ns;  // ns from begin until the call returned, -1: it had not
-  std::vector<std::int64_t> done_ns;  // ns from begin until its work had ended, -1: it had not, or nobody told
+  std::vector<std::int64_t> done_ns;  // ns from begin until its work had ended, -1: it had not, or the end is not known
 
   template <class F>
   void for_each_column(F&& f) const {
@@ -1006,7 +1006,7 @@ struct RankStats {
   }
 };
 
-// The same inclusive sums counted in bins: bin b holds values v >= 8 with b = 8 * floor(log2(v)) + the three bits behind the highest; smaller v are their own bins.
+// The same inclusive sums counted in bins: bin b holds values v >= 8 with b = 8 * floor(log2(v)) + the three bits below the highest; smaller v are their own bins.
 struct RankHistogram {
   static constexpr std::string_view kName = "rank_histogram";
   std::vector<std::uint32_t> node;  // where

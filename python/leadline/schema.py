@@ -423,7 +423,7 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         MetricKind.INSTRUCTION_SAMPLES,
         "1",
         True,
-        "samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, nothing where it was or where nobody told",
+        "samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, empty where it was or where the reason is not known",
     ),
     MetricInfo(
         MetricKind.CPU_SAMPLE,
@@ -597,7 +597,7 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         MetricKind.SCRATCH_BYTES,
         "bytes",
         False,
-        "scratch memory per thread: what did not fit into registers, and arrays of its own",
+        "scratch memory per thread: what did not fit into registers, and the thread's arrays",
     ),
     MetricInfo(
         MetricKind.LATENCY_SAMPLES,
@@ -723,7 +723,7 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         MetricKind.SCRATCH_ALLOC_BYTES,
         "bytes",
         True,
-        "scratch memory that the driver took for a queue because this kernel needed it; the count is how often, 0 bytes where it was not told",
+        "scratch memory that the driver took for a queue because this kernel needed it; the count is how often, 0 bytes where it is not known",
     ),
     MetricInfo(
         MetricKind.SCRATCH_FREE_BYTES,
@@ -944,7 +944,7 @@ class StallInfo:
 
 
 def stall_group(name: str) -> str:
-    """The group of a reason as frames hold it in `stall`; empty is an instruction of which nobody said why."""
+    """The group of a reason as frames hold it in `stall`; empty where the vendor gives no reason."""
     if not name:
         return ""
     return STALLS[name].group if name in STALLS else "other"
@@ -957,7 +957,7 @@ STALL_GROUPS: Final[dict[str, str]] = {
     "synchronisation": "waits for other threads: a barrier, a fence, a group of warps",
     "fetch": "waits for its own code, the target of a branch, or a constant",
     "not_chosen": "was ready, but another warp was issued: no loss by itself",
-    "asleep": "was told to sleep",
+    "asleep": "executes an instruction to sleep",
     "other": "waits for something else, or for what no release of this table knew",
     "issued": "did not wait: it was issued",
 }
@@ -1057,7 +1057,7 @@ STALLS: Final[dict[str, StallInfo]] = {
         "nvidia",
         "sleeping",
         "asleep",
-        "was told to sleep",
+        "executes an instruction to sleep",
     ),
     "tex_throttle": StallInfo(
         "nvidia",
@@ -1129,7 +1129,7 @@ STALLS: Final[dict[str, StallInfo]] = {
         "amd",
         "sleep_wait",
         "asleep",
-        "was told to sleep",
+        "executes an instruction to sleep",
     ),
 }
 
@@ -1372,7 +1372,7 @@ TABLES: Final[dict[str, Table]] = {
             Column("elements", "<i8", "", "elements that go in, -1 where unknown"),
             Column("start_ns", "<i8", "", "CLOCK_REALTIME when it began"),
             Column("returned_ns", "<i8", "", "ns from begin until the call returned, -1: it had not"),
-            Column("done_ns", "<i8", "", "ns from begin until its work had ended, -1: it had not, or nobody told"),
+            Column("done_ns", "<i8", "", "ns from begin until its work had ended, -1: it had not, or the end is not known"),
         ),
     ),
     "ranks": Table(
@@ -1424,7 +1424,7 @@ TABLES: Final[dict[str, Table]] = {
     ),
     "rank_histogram": Table(
         "rank_histogram",
-        "The same inclusive sums counted in bins: bin b holds values v >= 8 with b = 8 * floor(log2(v)) + the three bits behind the highest; smaller v are their own bins.",
+        "The same inclusive sums counted in bins: bin b holds values v >= 8 with b = 8 * floor(log2(v)) + the three bits below the highest; smaller v are their own bins.",
         True,
         (
             Column("node", "<u4", "nodes", "where"),

@@ -172,7 +172,7 @@ export const MetricKindDocs: Record<MetricKind, string> = {
   repeated_call_time: "the part of call_time whose call was the whole of a call of the same name above it; tables by name leave it out",
   running_time: "CPU time of the thread inside phases and regions, less what nested ones took",
   wait_time: "time the calling thread waited here",
-  instruction_samples: "samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, nothing where it was or where nobody told",
+  instruction_samples: "samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, empty where it was or where the reason is not known",
   cpu_sample: "CPU time by samples: each holds what its thread ran since the one before, and all of a thread together what it ran",
   sync_running_time: "CPU time that the calling thread took while it waited for the device: all of sync_time where it spins, next to nothing where it sleeps",
   page_faults: "counter: page faults of the thread, those that needed the disk included",
@@ -201,7 +201,7 @@ export const MetricKindDocs: Record<MetricKind, string> = {
   wait: "wall time by samples that a thread did not run: the frame at which it is booked says what it waited for",
   scalar_registers: "scalar registers (SGPRs) per wavefront",
   accumulation_registers: "accumulation registers (AGPRs) per thread, beside `registers`",
-  scratch_bytes: "scratch memory per thread: what did not fit into registers, and arrays of its own",
+  scratch_bytes: "scratch memory per thread: what did not fit into registers, and the thread's arrays",
   latency_samples: "those of instruction_samples in which the scheduler had no other warp to issue either: cycles that were lost",
   counted_time: "that of gpu_time in which hardware counters were read",
   active_time: "that of counted_time in which multiprocessors had something to do, as the mean over all of them",
@@ -222,7 +222,7 @@ export const MetricKindDocs: Record<MetricKind, string> = {
   step_core_wait: "at a thread's step: how long the thread was ready and waited for a core in each (schedstat)",
   recorded: "calls of an operator that autograd recorded, for a backward pass; those that had one are the calls below the operator's phase `backward`",
   operator_running_time: "CPU time of a thread in its outermost operators, at the thread: their wall time by the share that it took of those that were looked at, about one in a millisecond",
-  scratch_alloc_bytes: "scratch memory that the driver took for a queue because this kernel needed it; the count is how often, 0 bytes where it was not told",
+  scratch_alloc_bytes: "scratch memory that the driver took for a queue because this kernel needed it; the count is how often, 0 bytes where it is not known",
   scratch_free_bytes: "scratch memory given back, or reclaimed from the queue when it was idle, at the kernel that it had been taken for",
   scratch_time: "time in which a queue waited while scratch memory was taken for this kernel; no part of gpu_time",
   named_counter_1: "counter: the first of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`",
@@ -339,7 +339,7 @@ export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; d
   repeated_call_time: { unit: "ns", additive: false, doc: "the part of call_time whose call was the whole of a call of the same name above it; tables by name leave it out" },
   running_time: { unit: "ns", additive: true, doc: "CPU time of the thread inside phases and regions, less what nested ones took" },
   wait_time: { unit: "ns", additive: true, doc: "time the calling thread waited here" },
-  instruction_samples: { unit: "1", additive: true, doc: "samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, nothing where it was or where nobody told" },
+  instruction_samples: { unit: "1", additive: true, doc: "samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, empty where it was or where the reason is not known" },
   cpu_sample: { unit: "ns", additive: true, doc: "CPU time by samples: each holds what its thread ran since the one before, and all of a thread together what it ran" },
   sync_running_time: { unit: "ns", additive: true, doc: "CPU time that the calling thread took while it waited for the device: all of sync_time where it spins, next to nothing where it sleeps" },
   page_faults: { unit: "1", additive: true, doc: "counter: page faults of the thread, those that needed the disk included" },
@@ -368,7 +368,7 @@ export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; d
   wait: { unit: "ns", additive: true, doc: "wall time by samples that a thread did not run: the frame at which it is booked says what it waited for" },
   scalar_registers: { unit: "1", additive: false, doc: "scalar registers (SGPRs) per wavefront" },
   accumulation_registers: { unit: "1", additive: false, doc: "accumulation registers (AGPRs) per thread, beside `registers`" },
-  scratch_bytes: { unit: "bytes", additive: false, doc: "scratch memory per thread: what did not fit into registers, and arrays of its own" },
+  scratch_bytes: { unit: "bytes", additive: false, doc: "scratch memory per thread: what did not fit into registers, and the thread's arrays" },
   latency_samples: { unit: "1", additive: true, doc: "those of instruction_samples in which the scheduler had no other warp to issue either: cycles that were lost" },
   counted_time: { unit: "ns", additive: true, doc: "that of gpu_time in which hardware counters were read" },
   active_time: { unit: "ns", additive: true, doc: "that of counted_time in which multiprocessors had something to do, as the mean over all of them" },
@@ -389,7 +389,7 @@ export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; d
   step_core_wait: { unit: "ns", additive: false, doc: "at a thread's step: how long the thread was ready and waited for a core in each (schedstat)" },
   recorded: { unit: "1", additive: true, doc: "calls of an operator that autograd recorded, for a backward pass; those that had one are the calls below the operator's phase `backward`" },
   operator_running_time: { unit: "ns", additive: true, doc: "CPU time of a thread in its outermost operators, at the thread: their wall time by the share that it took of those that were looked at, about one in a millisecond" },
-  scratch_alloc_bytes: { unit: "bytes", additive: true, doc: "scratch memory that the driver took for a queue because this kernel needed it; the count is how often, 0 bytes where it was not told" },
+  scratch_alloc_bytes: { unit: "bytes", additive: true, doc: "scratch memory that the driver took for a queue because this kernel needed it; the count is how often, 0 bytes where it is not known" },
   scratch_free_bytes: { unit: "bytes", additive: true, doc: "scratch memory given back, or reclaimed from the queue when it was idle, at the kernel that it had been taken for" },
   scratch_time: { unit: "ns", additive: true, doc: "time in which a queue waited while scratch memory was taken for this kernel; no part of gpu_time" },
   named_counter_1: { unit: "1", additive: true, doc: "counter: the first of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`" },
@@ -407,7 +407,7 @@ export const StallGroupDocs: Record<string, string> = {
   synchronisation: "waits for other threads: a barrier, a fence, a group of warps",
   fetch: "waits for its own code, the target of a branch, or a constant",
   not_chosen: "was ready, but another warp was issued: no loss by itself",
-  asleep: "was told to sleep",
+  asleep: "executes an instruction to sleep",
   other: "waits for something else, or for what no release of this table knew",
   issued: "did not wait: it was issued",
 };
@@ -429,7 +429,7 @@ export const Stalls: Record<string, { vendor: string; group: string; doc: string
   not_selected: { vendor: "nvidia", group: "not_chosen", doc: "was ready, but another warp was issued" },
   selected: { vendor: "nvidia", group: "issued", doc: "was issued" },
   short_scoreboard: { vendor: "nvidia", group: "memory", doc: "waits for data from shared memory or for a special function" },
-  sleeping: { vendor: "nvidia", group: "asleep", doc: "was told to sleep" },
+  sleeping: { vendor: "nvidia", group: "asleep", doc: "executes an instruction to sleep" },
   tex_throttle: { vendor: "nvidia", group: "memory", doc: "waits for room in the queue of textures" },
   wait: { vendor: "nvidia", group: "dependency", doc: "waits a fixed number of cycles for the instruction before it" },
   warpgroup_arrive: { vendor: "nvidia", group: "synchronisation", doc: "waits for the other warps of its group before a matrix instruction" },
@@ -441,7 +441,7 @@ export const Stalls: Record<string, { vendor: string; group: string; doc: string
   arbiter_not_win: { vendor: "amd", group: "not_chosen", doc: "was ready, but another wave was issued" },
   arbiter_win_ex_stall: { vendor: "amd", group: "pipe", doc: "was chosen, but its unit was busy" },
   other_wait: { vendor: "amd", group: "other", doc: "waits for something that the vendor does not name" },
-  sleep_wait: { vendor: "amd", group: "asleep", doc: "was told to sleep" },
+  sleep_wait: { vendor: "amd", group: "asleep", doc: "executes an instruction to sleep" },
 };
 
 /** What a maker calls that which a word of NVIDIA stands for; in this order. */
@@ -746,7 +746,7 @@ export interface CollectivesTable {
   readonly start_ns: Float64Array;
   /** ns from begin until the call returned, -1: it had not */
   readonly returned_ns: Float64Array;
-  /** ns from begin until its work had ended, -1: it had not, or nobody told */
+  /** ns from begin until its work had ended, -1: it had not, or the end is not known */
   readonly done_ns: Float64Array;
 }
 
@@ -814,7 +814,7 @@ export interface RankStatsTable {
   readonly max_rank: Uint32Array;
 }
 
-/** The same inclusive sums counted in bins: bin b holds values v >= 8 with b = 8 * floor(log2(v)) + the three bits behind the highest; smaller v are their own bins. */
+/** The same inclusive sums counted in bins: bin b holds values v >= 8 with b = 8 * floor(log2(v)) + the three bits below the highest; smaller v are their own bins. */
 export interface RankHistogramTable {
   /** where */
   readonly node: Uint32Array;

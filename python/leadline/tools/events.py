@@ -41,7 +41,7 @@ EVENTS: dict[str, EventInfo] = {
             EventColumn("duration", "ns", "", "wall time of the call (declared) or time on the device (kernels)"),
             EventColumn("flops", "", "", "multiplications and additions that the shapes imply (products, convolutions, attention); 0 elsewhere"),
             EventColumn("inputs", "", "", "hash of what it was called with, by value; 0 for random numbers and tensors that cannot be read, and where no tool asks"),
-            EventColumn("thread", "", "", "kernel thread id of the caller; 0 from kernels, which are told when they have ended"),
+            EventColumn("thread", "", "", "kernel thread id of the caller; 0 from kernels, which are reported when they have ended"),
             EventColumn("device", "", "", "number of the device, -1 for the CPU"),
             EventColumn("place", "", "place", "its call path"),
             EventColumn("blocks", "", "", "thread blocks of its grid (kernels, sanitizer); 0 elsewhere"),
@@ -126,7 +126,7 @@ EVENTS: dict[str, EventInfo] = {
         (
             EventColumn("time", "ns", "", "CLOCK_MONOTONIC"),
             EventColumn("address", "", "", "where"),
-            EventColumn("bytes", "bytes", "", "negative: freed; the smallest 64-bit number: freed, size not told"),
+            EventColumn("bytes", "bytes", "", "negative: freed; the smallest 64-bit number: freed, size not known"),
             EventColumn("total", "bytes", "", "the framework's running total on the device, -1 where unknown"),
             EventColumn("device", "", "", "number of the device, -1 for the CPU"),
             EventColumn("device_type", "", "", "0 CPU, 1 CUDA, 2 HIP, 4 XPU and so on"),
@@ -148,7 +148,7 @@ EVENTS: dict[str, EventInfo] = {
     "step": EventInfo(
         "step",
         "framework",
-        "A training step has ended, told by the program (`leadline.step`).",
+        "A training step has ended, marked by the program (`leadline.step`).",
         (
             EventColumn("time", "ns", "", "CLOCK_MONOTONIC"),
             EventColumn("step", "", "", "its number, -1: counted up"),
