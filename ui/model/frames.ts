@@ -20,7 +20,7 @@ const FRAMEWORKS = new Set(
 );
 const INSTALLED = /(?:^|\/)(?:site|dist)-packages\/([^/]+)/;
 const STANDARD_LIBRARY = /(?:^|\/)lib(?:64)?\/python\d+(?:\.\d+)?t?\/(.*)/s;
-const OWN_CODE = /(?:^|\/)leadline\/(?:capture\/|_autostart\.py$|_native)/;
+const OWN_CODE = /(?:^|\/)(?:python\/leadline\/|leadline\/(?:capture\/|_autostart\.py$|_native))/;
 const DEMO = /(?:^|\/)leadline\/demo\/[^/]+\.py$/;
 
 /** The larger the number, the more a user can do about it. */
