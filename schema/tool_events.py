@@ -90,8 +90,8 @@ def markdown_events(events: Events) -> str:
         f"<!-- {NOTE} -->",
         "",
         'A tool names events and columns (`events = {"launch": ["kernel"]}`); see [writing a tool](how-to/tools.md).',
-        "Every column is a 64-bit integer. The same page says which backend gives what; a tool that wants what no backend",
-        "gives is refused at the start.",
+        "Every column is a 64-bit integer. The same page says which backend gives what; a tool that wants what no",
+        "backend gives is refused at the start.",
     ]
     for event in events:
         lines += ["", f"## {event['name']}", "", event["doc"]]
