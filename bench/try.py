@@ -63,8 +63,8 @@ def main() -> int:
             f"```\n$ leadline try --limit {arguments.limit} {command}\n{text}\n```\n"
         )
         data[name] = {"text": text, "exit_code": code, "load": load}
-        print(f"{name}: exit code {code}", file=sys.stderr, flush=True)
-    write_results(arguments.results, "try", facts, {"programs": data}, "\n".join(parts), title="leadline try")
+        report = "\n".join(parts)
+        write_results(arguments.results, "try", facts, {"programs": data}, report, title="leadline try")
     return 0
 
 

@@ -109,6 +109,12 @@ def test_results_of_which_only_a_digest_is_known_are_not_called_near() -> None:
     assert equality(only("a"), only("b"), Spread(), "float32").kind == UNKNOWN
 
 
+def test_without_a_run_that_shows_what_rounding_does_a_small_difference_is_no_verdict() -> None:
+    near, far = (_run([one * (1 + by) for one in _LOSSES], digest="z") for by in (1e-4, 0.1))
+    assert _kind(near, Spread()) == UNKNOWN
+    assert _kind(far, Spread()) == DIFFERENT
+
+
 @pytest.mark.torch
 def test_a_number_that_is_not_sampled_changes_the_norm() -> None:
     torch = pytest.importorskip("torch")

@@ -154,3 +154,20 @@ def test_one_rounding_of_the_first_arguments_changes_the_results(tmp_path: Path)
     rounded = record(tmp_path, _JITTED, (), **_BY_NAME, rounding=2.0**-23)
     assert rounded["digest"] != plain["digest"]
     assert rounded["values"][0][1] == pytest.approx(plain["values"][0][1], rel=1e-4)
+
+
+def test_a_program_without_a_compiled_step_is_compared_by_what_is_alive(tmp_path: Path) -> None:
+    program = """
+import jax, jax.numpy as jnp, leadline
+def step(weights, x):
+    return weights - 0.01 * x.T @ jnp.tanh(x @ weights)
+x, weights = jnp.ones((8, 16)), jnp.ones((16, 16))
+for _ in range(40):
+    weights = step(weights, x)
+    leadline.step()
+"""
+    plain = record(tmp_path, program, (), mark="leadline.step")
+    compiled = record(tmp_path, program, (("jit", "step", ""),), mark="leadline.step")
+    assert compiled["outcomes"] == {"jit=step": ""}
+    assert plain["digest"]
+    assert plain["parameters"] == compiled["parameters"] == 8 * 16 + 16 * 16

@@ -23,7 +23,9 @@ from leadline.trials.variant import Variant
 _BASE, _OTHER = Variant("baseline", ("python",), "."), Variant("x", ("python",), ".")
 
 
-def _turns(monkeypatch: pytest.MonkeyPatch, made: Any, variants: tuple[Variant, ...] = (_BASE, _OTHER)) -> Rounds:
+def _turns(
+    monkeypatch: pytest.MonkeyPatch, made: Any, variants: tuple[Variant, ...] = (_BASE, _OTHER), limit_s: float = 60
+) -> Rounds:
     count = iter(range(1000))
 
     def run(variant: Variant, plan: Plan, scratch: Scratch, **_: Any) -> Run:
@@ -32,7 +34,7 @@ def _turns(monkeypatch: pytest.MonkeyPatch, made: Any, variants: tuple[Variant, 
     monkeypatch.setattr(module, "run", run)
     scratch = Scratch(in_place=True)
     try:
-        return take_turns(variants, Plan("", 5, 1), scratch, limit_s=60, tell=lambda sentence: None)
+        return take_turns(variants, Plan("", 5, 1), scratch, limit_s=limit_s, tell=lambda sentence: None)
     finally:
         scratch.close()
 
@@ -79,6 +81,23 @@ def test_where_no_fix_applies_one_round_is_enough(monkeypatch: pytest.MonkeyPatc
     assert found.number == 1
     assert found.refused == ["", "there is no GPU"]
     assert _said(found) == ""
+
+
+def test_where_time_is_short_few_fixes_get_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+
+    def made(variant: Variant, at: int) -> Any:
+        now[0] += 10.0
+        return 0, record
+
+    variants = (_BASE, *(Variant(name, ("python",), ".") for name in "abcdef"))
+    record = {"values": [[1, 2.0]], "digest": "a", "steps": 6}
+    found = _turns(monkeypatch, made, variants, limit_s=100)
+    tried = [sum(one is not None for one in runs) for runs in found.runs[1:]]
+    assert min(tried[:2]) >= 3
+    assert tried[2:] == [0, 0, 0, 0]
+    assert "There was no time for" in _said(found)
 
 
 def test_left_over_processes_are_found_and_ended(tmp_path: Path) -> None:

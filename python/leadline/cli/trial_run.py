@@ -204,7 +204,10 @@ def _notes(rounds: Rounds, arguments: argparse.Namespace) -> list[str]:
         notes.append("Ctrl-C ended the trial; these are the rounds until then.")
     elif rounds.stopped:
         notes.append(f"{rounds.stopped} These are the rounds until then.")
-    elif rounds.number < arguments.rounds and not rounds.is_decided:
+    if rounds.left_out:
+        names = ", ".join(rounds.variants[one].name for one in sorted(rounds.left_out))
+        notes.append(f"There was no time for {names}: a larger --limit, or --fix with one of them, tries it.")
+    if not rounds.interrupted and not rounds.stopped and rounds.number < arguments.rounds and not rounds.is_decided:
         notes.append(
             f"The time was up after {rounds.number} of {arguments.rounds} rounds; a larger --limit, fewer fixes or "
             "smaller --steps allow all."

@@ -143,6 +143,9 @@ class Trial:
                 call()
             except Exception as error:
                 self.fault(error)
+        if self.count == 1 and not self.optimizers:
+            with contextlib.suppress(Exception):
+                self.values.step_ended()
         if self.count == self.plan.warm_up:
             self._warm()
         elif self._end_ns:

@@ -10,7 +10,7 @@ import math
 from array import array
 from typing import TYPE_CHECKING, Any
 
-from leadline.remedies.compared import of_arrays, of_tensors, sampled_arrays, sampled_tensors
+from leadline.remedies.compared import living_arrays, of_arrays, of_tensors, sampled_arrays, sampled_tensors
 
 if TYPE_CHECKING:
     from leadline.remedies.trial import Trial
@@ -92,6 +92,11 @@ class Values:
         """Before the first optimizer step: where the parameters are."""
         self._begin = sampled_tensors(_parameters(self._trial.optimizers))
 
+    def step_ended(self) -> None:
+        """The first: of a program of JAX without a compiled step, what is alive."""
+        if self._begin is None and self._outputs is None and (alive := living_arrays()) is not None:
+            self._begin = sampled_arrays(alive)
+
     def result(self) -> dict[str, Any]:
         """Behind the last step."""
         values = [[step, _finite(float(value))] for step, value in self._given or self._returned if not _is_gone(value)]
@@ -103,9 +108,9 @@ class Values:
                 found["precision"] = _kind(parameters[0])
             found |= of_tensors(parameters, self._trial.plan.most_bytes)
             end = sampled_tensors(parameters)
-        elif self._outputs is not None:
-            found |= of_arrays(self._outputs, self._trial.plan.most_bytes)
-            end = sampled_arrays(self._outputs)
+        elif (outputs := living_arrays() if self._outputs is None else self._outputs) is not None:
+            found |= of_arrays(outputs, self._trial.plan.most_bytes)
+            end = sampled_arrays(outputs)
         if self._begin is not None and end is not None and len(self._begin) == len(end):
             self._trial.write_numbers("begin", self._begin)
             self._trial.write_numbers("end", end)

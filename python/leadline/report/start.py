@@ -366,6 +366,7 @@ def _helped(fix: Fix, finding: Finding | None, account: Account | None, file: st
     said = fix_text(replace(fix, place=None), account).removeprefix(f"{fix.do}: ")
     scenario = finding.scenario if finding is not None else ""
     command = f"leadline whatif {file} {scenario}" if scenario else f"leadline analyze {file} --rule {fix.rule}"
+    command = fix.measured_by or command
     remedy, evidence = (finding.remedy, finding.evidence) if finding is not None else ("", ())
     if fix.rule == CORES and account is not None:
         command, remedy = "uptime", CORES_REMEDY

@@ -25,6 +25,8 @@ _TIMES = 5.0
 """One disturbed run shows how far such runs lie apart, not how far they may."""
 _TIMES_REDRAWN = 2.0
 _TIMES_LENGTH = 3.0
+_LARGE = 0.01
+"""Rounding alone hardly makes so large a difference in some dozen steps."""
 _LEAST_LENGTH = 0.05
 """How far training moves the parameters hardly depends on its random numbers: a learning rate shows there."""
 
@@ -67,6 +69,10 @@ def equality(base: Run, other: Run, spread: Spread, precision: str) -> Equality:
     moved, allowed = _movement(base, other, equals, _TIMES, precision)
     if step < 0 and moved <= allowed:
         return Equality(WITHIN_SPREAD, _near(base, other), last)
+    apart_in_all = max(moved, _worst(base, other))
+    if all(bit_equal(base, one) for one in (*equals, *spread.redrawn)) and apart_in_all < _LARGE:
+        said = f"differs by at most {percent(apart_in_all)}; what rounding alone does here is not known"
+        return Equality(UNKNOWN, said, last)
     if spread.redrawn:
         again, _ = _first_beyond(base, other, (*spread.repeats, *spread.redrawn), _TIMES_REDRAWN, precision, True)
         moved_again, allowed_again = _movement(base, other, spread.redrawn, _TIMES_REDRAWN, precision)
@@ -161,11 +167,14 @@ def _length(a: object, b: object) -> float:
     return float(np.linalg.norm(np.asarray(b) - np.asarray(a)))
 
 
+def _worst(base: Run, other: Run) -> float:
+    """The largest distance of two values, as a share of the baseline's; without end where one is no number."""
+    pairs = zip(base.values, other.values, strict=True)
+    return max((abs(b - a) / abs(a) if b == b else math.inf for (_, a), (_, b) in pairs if a and a == a), default=0.0)
+
+
 def _near(base: Run, other: Run) -> str:
-    worst = max(
-        (abs(b - a) / abs(a) for (_, a), (_, b) in zip(base.values, other.values, strict=True) if a and b == b),
-        default=0.0,
-    )
+    worst = _worst(base, other)
     return f"as the baseline, at most {percent(worst)} apart" if worst else "as the baseline"
 
 

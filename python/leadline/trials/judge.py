@@ -125,7 +125,7 @@ def outcome(runs: Sequence[Run | None], variant: Variant) -> str:
 def _without_time(variant: Variant, runs: Sequence[Run], predicted: Predicted | None) -> Row:
     last = runs[-1] if runs else None
     if last is None:
-        return Row(variant.name, CANNOT_COMPARE, "cannot be compared: it has not run", predicted=predicted)
+        return Row(variant.name, CANNOT_COMPARE, "cannot be compared: there was no time to run it", predicted=predicted)
     lines = "\n".join(last.tail)
     if last.timed_out:
         return Row(
@@ -157,7 +157,10 @@ def _verdict(variant: Variant, found: Change | None, computed: Equality) -> tupl
         return CANNOT_COMPARE, "cannot be compared: no round has both it and the baseline"
     of = " a sample" if variant.samples != 1 else ""
     if found.rounds < LEAST_TO_TELL:
-        return CANNOT_COMPARE, f"cannot be compared: {found.rounds} of {LEAST_ROUNDS} rounds are too few"
+        return (
+            CANNOT_COMPARE,
+            f"cannot be compared: there was time for {found.rounds} of at least {LEAST_TO_TELL} rounds",
+        )
     if found.high < 0:
         return FASTER, f"faster{of} by {_between(-found.high, -found.low)}"
     if found.low > 0:

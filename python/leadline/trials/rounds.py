@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from leadline._dataclass import dataclass, field, replace
 from leadline.remedies.plan import Plan
 from leadline.trials.equality import ROUNDING, Spread, bit_equal
-from leadline.trials.judge import LEAST_ROUNDS, NARROW, change, computed_by, outcome
+from leadline.trials.judge import LEAST_ROUNDS, LEAST_TO_TELL, NARROW, change, computed_by, outcome
 from leadline.trials.model import DIFFERENT, ScratchFull, TrialError
 from leadline.trials.run import Run, run
 from leadline.trials.scratch import Scratch
@@ -36,6 +36,8 @@ class Rounds:
     stopped: str = ""
     """Why no more rounds could run; empty where nothing stopped them."""
     out_of_time: bool = False
+    left_out: set[int] = field(default_factory=set)
+    """Variants that the time does not allow."""
 
     @property
     def base(self) -> list[Run | None]:
@@ -44,8 +46,10 @@ class Rounds:
     @property
     def is_decided(self) -> bool:
         """No variant is left whose time could be compared."""
-        others = zip(self.refused[1:], self.runs[1:], strict=True)
-        return bool(self.base) and all(reason or _hopeless(runs) for reason, runs in others)
+        others = range(1, len(self.variants))
+        return bool(self.base) and all(
+            self.refused[one] or one in self.left_out or _hopeless(self.runs[one]) for one in others
+        )
 
     @property
     def number(self) -> int:
@@ -85,7 +89,7 @@ def _one_round(found: Rounds, plan: Plan, scratch: Scratch, until_s: float, tell
         runs.append(None)
     for place in order if number % 2 == 0 else reversed(order):
         variant = found.variants[place]
-        if found.refused[place] or (number and _hopeless(found.runs[place])):
+        if found.refused[place] or place in found.left_out or (number and _hopeless(found.runs[place])):
             continue
         if time.monotonic() + _reserve_s(found) > until_s and number >= 1:
             found.out_of_time = True
@@ -100,8 +104,19 @@ def _one_round(found: Rounds, plan: Plan, scratch: Scratch, until_s: float, tell
         found.runs[place][number] = one
         if place == 0 and not one.step_ns:
             raise TrialError(failure(one, plan))
+        if place == 0 and number == 0:
+            _leave_out(found, until_s)
         if place and number == 0:
             found.refused[place] = outcome(found.runs[place], variant)
+
+
+def _leave_out(found: Rounds, until_s: float) -> None:
+    """The last variants, where the time allows too few rounds of all: few with an answer are worth more than many
+    without one."""
+    runs = (until_s - time.monotonic()) / max(found.seconds[0], 1e-3)
+    fit = int((runs - LEAST_TO_TELL + 1) / LEAST_TO_TELL)
+    waiting = [place for place in range(1, len(found.variants)) if not found.refused[place]]
+    found.left_out.update(waiting[max(fit, 1) :])
 
 
 def failure(one: Run, plan: Plan) -> str:
@@ -133,7 +148,7 @@ def _goes_on(found: Rounds, until_s: float, least: int) -> bool:
     return not all(
         _is_narrow(found, place)
         for place in range(1, len(found.variants))
-        if not found.refused[place] and not _hopeless(found.runs[place])
+        if not (found.refused[place] or place in found.left_out or _hopeless(found.runs[place]))
     )
 
 
@@ -154,7 +169,7 @@ def _hopeless(runs: Sequence[Run | None]) -> bool:
 
 def _round_s(found: Rounds) -> float:
     per_run = sorted(found.seconds)[len(found.seconds) // 2] if found.seconds else 0.0
-    return per_run * sum(not reason for reason in found.refused)
+    return per_run * sum(not reason and place not in found.left_out for place, reason in enumerate(found.refused))
 
 
 def _reserve_s(found: Rounds) -> float:

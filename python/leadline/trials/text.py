@@ -7,7 +7,7 @@ from typing import Any
 
 from leadline.trials.judge import LEAST_TO_TELL
 from leadline.trials.ledger import Summary
-from leadline.trials.model import DIFFERENT, EQUAL, WITHIN_SPREAD, Change, Predicted, Row, Trial
+from leadline.trials.model import DIFFERENT, EQUAL, UNKNOWN, WITHIN_SPREAD, Change, Predicted, Row, Trial
 from leadline.units import duration, percent, size
 
 _GAP = "   "
@@ -77,15 +77,22 @@ def _verdicts(trial: Trial) -> list[str]:
     lines = []
     for row in trial.rows[1:]:
         said = row.sentence
-        computed = row.equality
-        if computed is not None and computed.kind == WITHIN_SPREAD and row.verdict in ("faster", "slower"):
-            said += f"; losses {computed.sentence}"
-        elif computed is not None and computed.kind == EQUAL and "norm" in computed.sentence:
-            said += f"; {computed.sentence}"
+        said += _computed(row)
         lines.append(f"{row.name:<{width}}{_GAP}{said}")
         if row.verdict in ("failed", "cannot be compared") and row.reason:
             lines += [f"    {line}" for line in row.reason.splitlines()]
     return lines
+
+
+def _computed(row: Row) -> str:
+    """What the verdict on time leaves out of what was computed."""
+    found, is_timed = row.equality, row.verdict in ("faster", "slower")
+    if found is None:
+        return ""
+    if found.kind == WITHIN_SPREAD and is_timed:
+        return f"; losses {found.sentence}"
+    is_partly = found.kind == EQUAL and "norm" in found.sentence
+    return f"; {found.sentence}" if is_partly or (found.kind == UNKNOWN and is_timed) else ""
 
 
 def notes(trial: Trial) -> list[str]:

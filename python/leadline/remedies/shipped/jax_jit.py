@@ -10,6 +10,7 @@ import gc
 import os
 import sysconfig
 from collections.abc import Callable
+from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -91,7 +92,8 @@ class Jit(Remedy):
 
 def _is_users(function: FunctionType) -> bool:
     file = os.path.abspath(function.__code__.co_filename)  # noqa: PTH100
-    installed = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
+    own = str(Path(__file__).resolve().parents[2])
+    installed = (own, sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
     return not file.startswith(tuple(f"{one}{os.sep}" for one in installed))
 
 
