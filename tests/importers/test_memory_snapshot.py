@@ -164,3 +164,45 @@ def test_the_text_report_names_the_line(tmp_path):
     assert "net.py:12" in text
     assert "Peak" in text or "peak" in text
     assert io.StringIO(text).readline()
+
+
+def test_what_is_reserved_by_pool_is_what_the_segments_say(tmp_path):
+    """Against sums over the segments, made here; memory that is free in pieces is no use to a large tensor."""
+    from leadline.report import ReportOptions, build_report
+    from leadline.report.json_report import report_object
+    from leadline.report.text import render_text
+
+    content, *_ = snapshot(2)
+    segments = content["segments"]
+    for number, segment in enumerate(segments):
+        segment["segment_type"] = ("small", "large")[number % 2]
+        segment["segment_pool_id"] = (0, number % 3)
+    report = build_report(opened(tmp_path, content), ReportOptions(verdict=True), "snapshot.pickle")
+    (allocator,) = report_object(report)["memory"]["allocators"]
+    whole, *pools = allocator["pools"]
+    free = [block["size"] for one in segments for block in one["blocks"] if block["state"] == "inactive"]
+    assert whole["reserved_bytes"] == sum(one["total_size"] for one in segments)
+    assert whole["in_use_bytes"] == sum(one["allocated_size"] for one in segments)
+    assert (whole["free_bytes"], whole["largest_free_bytes"]) == (sum(free), max(free))
+    assert whole["segments"] == len(segments)
+    names = {f"{one['segment_type']} pool" + f" of graph pool {one['segment_pool_id'][1]}" * (one["segment_pool_id"][1] > 0)
+             for one in segments}  # fmt: skip
+    assert {one["name"] for one in pools} == names
+    for key in ("reserved_bytes", "in_use_bytes", "free_bytes", "segments"):
+        assert sum(one[key] for one in pools) == whole[key], key
+    assert max(one["largest_free_bytes"] for one in pools) == whole["largest_free_bytes"]
+    assert "in use at the end; the largest of" in render_text(report)
+
+
+def test_what_is_reserved_follows_the_segments_of_the_history(tmp_path):
+    from leadline.trace.allocator import RESERVED, histories
+
+    content, *_ = snapshot(5)
+    trace = content["device_traces"][0]
+    trace[0:0] = [{"action": "segment_alloc", "addr": 1 << 40, "size": 256 * MIB, "stream": 0, "time_us": 5_000_000}]
+    trace.append({"action": "segment_free", "addr": 1 << 40, "size": 256 * MIB, "stream": 0, "time_us": 6_000_000})
+    at_end = sum(one["total_size"] for one in content["segments"])
+    record = opened(tmp_path, content).meta["processes"][0]
+    (history,) = [one for one in histories(record) if one.time_ns.size > 1]
+    values = history.values[RESERVED].tolist()
+    assert (values[0], values[-1]) == (at_end + 256 * MIB, at_end)

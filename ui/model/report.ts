@@ -10,6 +10,22 @@ export interface Place {
   function: string;
 }
 
+/** What an allocator held at the end; of `name` empty all of it. */
+export interface Pool {
+  name: string;
+  reserved_bytes: number;
+  in_use_bytes: number;
+  free_bytes: number;
+  largest_free_bytes: number | null;
+  segments: number | null;
+}
+
+export interface Allocator {
+  device: string;
+  name: string;
+  pools: Pool[];
+}
+
 export interface HotPath {
   place: Place | null;
   module: string;
@@ -332,6 +348,8 @@ export interface Report {
     allocations: number;
     frees: number;
     peaks: { device: string; peak_bytes: number; paths: HotPath[] }[];
+    /** Absent in reports of before. */
+    allocators?: Allocator[];
   } | null;
   gpu: {
     work_ns: number;

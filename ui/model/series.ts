@@ -2,6 +2,7 @@
 
 import type { Profile } from "./profile";
 import { EventKindNames } from "./schema.generated";
+import { reserved } from "./series_allocators";
 import { loaderQueues, memoryByOwner } from "./series_held";
 import { processName } from "./timeline";
 
@@ -35,6 +36,7 @@ export function chartsOf(profile: Profile): Chart[] {
   const made = [
     ...memory(profile, origin).filter(({ title }) => !places.includes(title)),
     ...byOwner,
+    ...reserved(profile, origin),
     ...busy(profile, origin, end),
     ...queues(profile, origin),
     ...loaderQueues(profile, origin, end),

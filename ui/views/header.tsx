@@ -46,7 +46,7 @@ export function Header({ opened: { report }, tabs, current, empty, show, live, h
     <header class="top">
       <Logo />
       <div class="program">
-        <h1 title={visible(meta.program)}>{visible(meta.program)}</h1>
+        <h1 title={visible(meta.program)}>{visible(meta.program.replace(/^\S*\//, ""))}</h1>
         <div class="quiet small">{visible(facts.join(" · "))}</div>
       </div>
       <div class="tabs" role="tablist" aria-label="Pages" onKeyDown={(event) => arrows(event, names, current, show)}>

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from leadline.analysis import Analysis, breakdown, peaks, scratch
+from leadline.analysis.allocators import Allocator, allocators
 from leadline.analysis.columns import Mask
 from leadline.analysis.device_copies import between_devices
 from leadline.analysis.hardware import by_kernel
 from leadline.analysis.hotpaths import Entry
 from leadline.profiles import Profile, Tree
 from leadline.profiles.records import Device as DeviceRecord
-from leadline.report.model import Busy, Device, Gpu, Memory, Peak
+from leadline.report.model import AllocatorPools, Busy, Device, Gpu, Memory, Peak, Pool
 from leadline.report.paths import PathWords
 from leadline.report.timesplit import process_labels
 from leadline.schema import FrameKind, MetricKind
@@ -54,7 +55,15 @@ def memory(analysis: Analysis, words: PathWords, kept: Mask, top: int) -> Memory
         allocations=int(allocated.count[kept].sum()),
         frees=int(freed.count[kept].sum()),
         peaks=tuple(made),
+        allocators=tuple(_pools(one, labels, devices) for one in allocators(profile)),
     )
+
+
+def _pools(held: Allocator, labels: Mapping[int, str], devices: Mapping[int, DeviceRecord]) -> AllocatorPools:
+    known = devices.get(held.device)
+    device = device_name(known, labels) if known is not None else labels.get(held.process, "") or "the device"
+    pools = [Pool(one.name, one.reserved, one.in_use, one.free, one.largest_free, one.segments) for one in held.pools]
+    return AllocatorPools(device, held.name, tuple(pools))
 
 
 def _memory_name(
@@ -71,7 +80,8 @@ def _memory_name(
 
 def device_name(device: DeviceRecord, labels: Mapping[int, str]) -> str:
     """Which of several alike: `NVIDIA H200 (device 0), rank 1`."""
-    name = f"{device.name or device.detail.get('type', 'device')} (device {device.index})"
+    name, number = device.name or str(device.detail.get("type", "device")), f"device {device.index}"
+    name = name if name.endswith(number) else f"{name} ({number})"
     label = labels.get(device.process, "")
     return f"{name}, {label}" if label else name
 

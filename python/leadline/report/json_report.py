@@ -124,6 +124,10 @@ def _memory(report: Report) -> dict[str, Any] | None:
             {"device": peak.device, "peak_bytes": peak.peak_bytes, "paths": [_path(path) for path in peak.holders]}
             for peak in memory.peaks
         ],
+        "allocators": [
+            {"device": one.device, "name": one.name, "pools": [vars(pool) for pool in one.pools]}
+            for one in memory.allocators
+        ],
     }
 
 

@@ -221,7 +221,7 @@ def _phases(report: Report) -> str:
 def _memory(report: Report) -> str:
     if report.memory is None or not report.memory.peaks:
         return ""
-    parts = ["### Tensor memory"]
+    parts = ["### Tensor memory", *(escaped(phrases.reserved(one)) for one in report.memory.allocators)]
     for peak in report.memory.peaks:
         rows = [
             [

@@ -204,12 +204,35 @@ class Peak:
 
 
 @dataclass(frozen=True)
+class Pool:
+    """What an allocator held at the end, in bytes. `name`: empty for all of it; `largest_free_bytes`: the largest block
+    that could be given away, None where nobody looked; `segments`: pieces of the device's memory, None: not counted."""
+
+    name: str
+    reserved_bytes: int
+    in_use_bytes: int
+    free_bytes: int
+    largest_free_bytes: int | None
+    segments: int | None
+
+
+@dataclass(frozen=True)
+class AllocatorPools:
+    """An allocator of device memory: all of it first, then its pools."""
+
+    device: str
+    name: str
+    pools: tuple[Pool, ...]
+
+
+@dataclass(frozen=True)
 class Memory:
     allocated_bytes: int
     freed_bytes: int
     allocations: int
     frees: int
     peaks: tuple[Peak, ...]
+    allocators: tuple[AllocatorPools, ...] = ()
 
 
 @dataclass(frozen=True)

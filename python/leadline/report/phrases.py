@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from leadline.analysis.origin import is_library
 from leadline.report.model import (
+    AllocatorPools,
     CompiledProgram,
     Cost,
     Counter,
@@ -88,6 +89,16 @@ def heading(path: HotPath) -> str:
         if thread:
             return visible(f"(no Python, thread {thread})")
     return place_text(path.place)
+
+
+def reserved(allocator: AllocatorPools) -> str:
+    """`8.00 GiB reserved on H100, 6.00 GiB in use at the end; the largest of 2.00 GiB free is a block of 512 MiB`."""
+    whole = allocator.pools[0]
+    text = f"{size(whole.reserved_bytes)} reserved on {visible(allocator.device)}"
+    text += f", {size(whole.in_use_bytes)} in use at the end"
+    if whole.largest_free_bytes is not None and whole.free_bytes:
+        text += f"; the largest of {size(whole.free_bytes)} free is a block of {size(whole.largest_free_bytes)}"
+    return text
 
 
 def program_memory(program: CompiledProgram) -> str:

@@ -58,8 +58,9 @@ def meta(profile: Profile, file: str) -> Meta:
     raw = profile.meta
     program, host = _mapping(raw.get("program")), _mapping(raw.get("host"))
     names = [process.name for process in profile.processes]
+    joined = file if len(names) > 1 and "import" in _mapping(raw.get("available")) else ""  # of no rank alone
     return Meta(
-        program=command_line(program.get("argv")) or next(iter(names), "") or "unknown program",
+        program=joined or command_line(program.get("argv")) or next(iter(names), "") or "unknown program",
         started_at=_iso_time(_integer(raw.get("started_at_ns"))),
         wall_ns=wall_ns(profile),
         paused_ns=_paused_ns(profile),

@@ -72,7 +72,7 @@ def start_of(verdict: Verdict, found: Findings | None, words: PathWords, case: C
     main = None if isinstance(steps, NoSteps) else steps.main
     walls = main.walls_ns if main is not None and account.of == "step" else ()
     several = main is not None and account.of == "step" and main.timed > 1
-    on_device = verdict.kind == "device" and bool(made.device_time.any())
+    on_device = verdict.kind == "device" and float(made.device_time.sum()) / made.steps > account.wall_ns / 2
     where = _where(made, words, on_device)
     lines = any(one.place is not None for one in where)
     return Start(
@@ -226,7 +226,8 @@ def _where(made: _Step, words: PathWords, on_device: bool) -> tuple[Line, ...]:
     module = _module_keys(made)
     names = tree.frames["name"].astype(np.int64)[tree.frame_of]
     outer = at_rows(names, scopes.outer, -1)
-    fallback = np.where(module >= 0, module, outer)  # what there is of a name where no line is known
+    named = np.where(outer >= 0, outer, names)
+    fallback = np.where(module >= 0, module, named)  # what there is of a name where no line is known
     rows = np.flatnonzero(kept)
     key = np.where(line >= 0, line, -2 - fallback)
     several = len(np.unique(module[rows])) > 1

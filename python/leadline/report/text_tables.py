@@ -295,6 +295,8 @@ def memory(console: Console, report: Report) -> None:
         f"{size(memory.allocated_bytes)} in {number(memory.allocations)} allocations, {size(memory.freed_bytes)} freed"
     )
     title(console, "Tensor memory", note)
+    for one in memory.allocators:
+        console.print(Text(f"  {phrases.reserved(one)}"))
     for i, peak in enumerate(memory.peaks):
         detailed = i < _PEAKS_IN_DETAIL
         alive = "; alive at that moment:" if detailed else ""

@@ -3,6 +3,7 @@
 import { share, size, visible } from "../../model/units";
 import { PathEntry, placeText } from "../overview/path";
 import type { Opened } from "../opened";
+import { PoolsCard } from "../tables/pools";
 import { Card } from "../widgets";
 
 const MOST_PATHS = 8;
@@ -23,11 +24,11 @@ export function MemoryStart({ opened }: { opened: Opened }) {
                 <div class="quiet">{visible(`at the peak, ${peak.device}`)}</div>
               </div>
               <div>
-                <p class="sentence">
+                <h2 class="sentence">
                   {visible(
                     `The largest part, ${size(held)} (${share(held, peak.peak_bytes)}), was allocated at ${who}`,
                   )}
-                </p>
+                </h2>
                 <div class="actions">
                   <button type="button" class="action" onClick={() => opened.go.page("timeline")}>
                     See it over time
@@ -54,6 +55,9 @@ export function MemoryStart({ opened }: { opened: Opened }) {
           </>
         );
       })}
+      {(opened.report.memory?.allocators ?? []).map((allocator) => (
+        <PoolsCard allocator={allocator} />
+      ))}
     </>
   );
 }

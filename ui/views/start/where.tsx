@@ -10,7 +10,7 @@ import { Bar, Card } from "../widgets";
 
 const BESIDE = 4; // rows of a card that shares the column
 const NAME = 40;
-const BESIDE_NAME = 34;
+const BESIDE_NAME = 30;
 const LEAST = 0.005; // of the step: what is less is no answer to where
 const ROWS = 6;
 const OTHERS: Record<string, string> = { "data loading": "region hatched", communication: "collective hatched" };

@@ -5,6 +5,7 @@ import { number, size, visible } from "../../model/units";
 import { PathEntry, placeText } from "../overview/path";
 import type { Opened } from "../opened";
 import { Card, Nothing } from "../widgets";
+import { PoolsCard } from "./pools";
 
 export function MemoryTable({ opened }: { opened: Opened }) {
   const programs = (opened.report.programs ?? []).map((program) => <Inside opened={opened} program={program} />);
@@ -24,6 +25,9 @@ export function MemoryTable({ opened }: { opened: Opened }) {
         <h2>Tensor memory</h2>
         <span class="quiet">{facts}</span>
       </div>
+      {(memory.allocators ?? []).map((allocator) => (
+        <PoolsCard allocator={allocator} />
+      ))}
       {memory.peaks.map((peak) => (
         <Card
           title={`Peak ${size(peak.peak_bytes)} on ${peak.device}`}
