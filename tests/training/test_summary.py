@@ -229,7 +229,10 @@ def test_under_leadline_run_the_summary_comes_with_the_profile(tmp_path: Path) -
     assert "`loop.py:9`" in page
     assert json.loads((tmp_path / "out.summary.json").read_text())["steps"]["recorded"] == [1, 2]
     steps = steps_of(leadline.open(tmp_path / "out.leadline"))
-    assert steps.number == 8  # start() marks where the first begins
+    assert steps.number == steps.main.timed == 8  # start() marks where the first begins
+    recorded = steps.main.recorded
+    assert recorded is not None and steps.main.max_ns <= recorded.sums["wall_ns"]
+    assert recorded.warm_up or recorded.accident or steps.main.mean_ns == pytest.approx(recorded.mean_ns)
 
 
 def test_findings_stand_in_the_summary(tmp_path: Path) -> None:

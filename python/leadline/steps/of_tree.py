@@ -131,7 +131,7 @@ class _Tree:
         spans = spans[self.tree.kinds[self.tree.parent[spans]] == int(FrameKind.THREAD)]
         optimizer, loading = self.rows("optimizer", process), self.rows("data loading", process)
         marked = int(self.count[spans].sum())
-        ended = marked + (0 if self._begun(number) else 1)
+        ended = self._ended(number, marked)
         if optimizer.size:
             asked = int(self.count[optimizer[0]])
             steps, rests_on, marks = self._with_one_gradient(int(optimizer[0]), asked), OPTIMIZER, optimizer
@@ -155,11 +155,13 @@ class _Tree:
         )  # fmt: skip
         return self._timed(one, spans, number, process)
 
-    def _begun(self, process: int) -> bool:
-        """Whether the beginning of the first step was marked as well (by the training profiler's start): then as many
-        steps were timed as ended. Else the first one's end is the first border that is known, and it is not timed."""
+    def _ended(self, process: int, timed: int) -> int:
+        """How many steps ended, where so many were timed. The first one's end is the first border that is known, so it
+        is not among those that were timed; unless its beginning was marked as well, by the training profiler's
+        start()."""
         recorded = self.recorded.get(process)
-        return recorded is not None and bool(recorded.rows.spans) and recorded.rows.spans[0]["first"] == 0
+        begun = recorded is not None and bool(recorded.rows.spans) and recorded.rows.spans[0]["first"] == 0
+        return timed if begun else timed + 1
 
     def _thread_of(self, row: int) -> int:
         return self.threads.get(int(self.thread[row]), -1)
@@ -334,7 +336,7 @@ class _Tree:
         if recorded is not None and spans.size and recorded.count * 2 >= one.steps:
             return self._by_record(one, recorded, spans)
         if spans.size and int(self.count[spans].sum()) * 2 >= one.steps:
-            return self._by(one, spans, "steps", (int(self.count[spans].sum()) + 1) / one.steps)
+            return self._by(one, spans, "steps", self._ended(number, int(self.count[spans].sum())) / one.steps)
         turns = self.rows("turn", process)
         turns = turns[(self.count[turns] * 2 >= one.steps) & (self.count[turns] <= 2 * one.steps)]
         if not turns.size:
@@ -344,7 +346,7 @@ class _Tree:
 
     def _by_record(self, one: Counted, recorded: Recorded, spans: Rows) -> Counted:
         """Without warm-up, and without the slowest of the others where that was an accident."""
-        scale = (recorded.count + 1) / one.steps
+        scale = self._ended(one.process, recorded.count) / one.steps
         out = [step["wall_ns"] for step in recorded.warm_up]
         out += [recorded.accident["wall_ns"]] if recorded.accident is not None else []
         total, number = recorded.sums["wall_ns"] - sum(out), recorded.count - len(out)

@@ -236,12 +236,16 @@ def _once(metric: str, value: int) -> tuple[str, int, int, int, int, float]:
 
 def _is_of_jax() -> bool:
     """Whether what is compiled here is an operation of JAX's own, which runs by itself, and no function of the
-    program's: the first frame above the machinery is JAX's."""
+    program's: the function is JAX's (`jnp.tanh`), or the first frame above the machinery is."""
     frame = sys._getframe(1)
     for _ in range(_FARTHEST):
         module = str(frame.f_globals.get("__name__", ""))
         if not module.startswith(_MACHINERY):
             return module.startswith(("jax.", "jax_"))
+        if frame.f_code.co_name == "cache_miss":
+            compiled = frame.f_locals.get("fun")
+            if str(getattr(compiled, "__module__", "")).startswith(("jax.", "jax_")):
+                return True
         if frame.f_back is None:
             return False
         frame = frame.f_back
