@@ -48,6 +48,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="leadline try on programs of others.")
     parser.add_argument("--only", action="append", default=[], help="programs; repeatable")
     parser.add_argument("--limit", default="3min", help="of each program (default: %(default)s)")
+    parser.add_argument("--steps", default="15", help="timed in each run (default: %(default)s)")
     add_results_option(parser)
     arguments = parser.parse_args()
     facts = machine()
@@ -56,14 +57,16 @@ def main() -> int:
         if arguments.only and name not in arguments.only:
             continue
         load = os.getloadavg()[0]
-        text, code = tried(name, ["--limit", arguments.limit, "--no-ledger"])
+        options = ["--limit", arguments.limit, "--steps", arguments.steps]
+        text, code = tried(name, [*options, "--no-ledger"])
         command = " ".join(_COMMANDS.get(name, [f"{name}.py"]))
         parts.append(
             f"## {name}\n\n{title.rstrip('.')}. Load {load:.1f} to {os.getloadavg()[0]:.1f}, exit code {code}.\n\n"
-            f"```\n$ leadline try --limit {arguments.limit} {command}\n{text}\n```\n"
+            f"```\n$ leadline try {' '.join(options)} {command}\n{text}\n```\n"
         )
         data[name] = {"text": text, "exit_code": code, "load": load}
-        report = "\n".join(parts)
+        threads = os.environ.get("OMP_NUM_THREADS", "")
+        report = "\n".join([f"OMP_NUM_THREADS={threads}.\n" if threads else "", *parts]).lstrip()
         write_results(arguments.results, "try", facts, {"programs": data}, report, title="leadline try")
     return 0
 

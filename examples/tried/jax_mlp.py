@@ -14,7 +14,7 @@ def random_layer_params(m, n, key, scale=1e-2):
 
 def init_network_params(sizes, key):
     keys = jax.random.split(key, len(sizes))
-    return [random_layer_params(m, n, k) for m, n, k in zip(sizes[:-1], sizes[1:], keys, strict=True)]
+    return [random_layer_params(m, n, k) for m, n, k in zip(sizes[:-1], sizes[1:], keys, strict=False)]
 
 
 def predict(params, image):

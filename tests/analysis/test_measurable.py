@@ -6,7 +6,9 @@ import re
 from typing import Any
 
 import pytest
+from tests.analysis.drawn_jax import PAIRS
 
+from leadline.analysis.analyze import analyze
 from leadline.analysis.findings import Finding, Gain, Severity
 from leadline.analysis.measurable import FIXES, with_command
 from leadline.analysis.rules import RULES
@@ -52,3 +54,11 @@ def test_a_program_of_jax_is_not_sent_to_a_fix_of_torch() -> None:
     assert with_command(_finding("python_overhead", 9_000_000), meta).fix == ""
     assert with_command(_finding("garbage_collection", 9_000_000), meta).fix == "gc_freeze"
     assert with_command(_finding("op_by_op", 9_000_000, "jit=step"), meta).fix == "jit=step"
+
+
+@pytest.mark.parametrize(("rule", "fix"), [("donation", "donation=step"), ("op_by_op", "jit=main")])
+def test_a_finding_about_a_function_of_jax_names_it(rule: str, fix: str) -> None:
+    problem, *_ = PAIRS[rule]
+    (found,) = (one for one in analyze(problem()) if one.rule == rule)
+    assert found.fix == fix
+    assert found.measured_by.startswith(f"leadline try --fix {fix} ")

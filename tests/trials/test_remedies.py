@@ -157,6 +157,26 @@ for _ in range(30):
     assert record(tmp_path, program, (("autocast", "", ""),))["outcomes"] == {"autocast": ""}
 
 
+def test_a_model_that_torch_cannot_compile_says_what_torch_says(tmp_path: Path) -> None:
+    program = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kernel = torch.nn.Parameter(torch.randn(4, 4))
+    def forward(self, adjacency):
+        return torch.sparse.mm(adjacency, self.kernel)
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(30):
+    model(torch.eye(4).to_sparse()).pow(2).mean().backward()
+    optimizer.step()
+"""
+    said = record(tmp_path, program, (("compile", "", ""),))["outcomes"]["compile"]
+    assert said.startswith("torch.compile made no graph of it (")
+    assert "sparse" in said
+
+
 def test_every_remedy_has_been_asked() -> None:
     open_here = {"compile", "float32_matmul_precision", "malloc", "donation", "jit"}  # the latter: test_jax_remedies
     assert set(names()) <= set(_TAKE) | set(_REASONS) | open_here

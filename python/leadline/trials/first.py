@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from leadline._dataclass import dataclass, replace
+from leadline.remedies.borders import PROGRAM_CALLS
 from leadline.remedies.plan import Plan
 from leadline.trials.model import TrialError
 from leadline.trials.rounds import failure
@@ -33,8 +34,10 @@ class First:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """That the program has imported, of those that fixes are for."""
-        return tuple(self.run.record.get("versions", {}))
+        """That the program has imported, of those that fixes are for: where its steps are calls of a compiled program,
+        JAX alone."""
+        imported = tuple(self.run.record.get("versions", {}))
+        return tuple(one for one in imported if one != "torch" or self.plan.mark != PROGRAM_CALLS)
 
 
 def first_run(

@@ -125,7 +125,10 @@ def failure(one: Run, plan: Plan) -> str:
     if any("EOFError" in line for line in one.tail):
         return f"The program reads from the terminal, which a trial does not have; its last lines:{lines}"
     if one.timed_out:
-        return f"The program did not reach step {plan.warm_up + plan.steps} in time; its last lines:{lines}"
+        return (
+            f"The program did not reach step {plan.warm_up + plan.steps} in time; use a larger --limit or a smaller "
+            f"--steps. Its last lines:{lines}"
+        )
     if one.code:
         return f"The program failed with exit code {one.code} without any fix; its last lines:{lines}"
     if not one.steps:

@@ -147,6 +147,6 @@ def _remedy(case: Case, row: int) -> str:
 
 
 def _fix(case: Case, row: int) -> str:
-    """Of a function of the program; what a package runs cannot be compiled from outside."""
+    """Of a function of the program, unless it holds the loop; what a package runs cannot be compiled from outside."""
     line = None if case.made_by(row) else case.line(row)
-    return f"jit={line.function}" if line is not None and line.function.isidentifier() else ""
+    return f"jit={line.function}" if line and line.function.isidentifier() and not line.context else ""

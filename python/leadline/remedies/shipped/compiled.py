@@ -44,8 +44,15 @@ class Compile(Remedy):
         counts = torch._dynamo.utils.counters
         graphs = counts["stats"]["unique_graphs"]
         trial.facts["compile"] = {"graphs": graphs, "breaks": sum(counts["graph_break"].values())}
-        return "" if graphs else "torch.compile made no graph of it"
+        return "" if graphs else f"torch.compile made no graph of it{_reason(counts)}"
 
 
 def _has_compiled(module: Any) -> bool:
     return any(getattr(one, "_compiled_call_impl", None) for one in module.modules())
+
+
+def _reason(counts: Any) -> str:
+    """What torch says of it most often."""
+    said = {**counts["unimplemented"], **counts["graph_break"]}
+    lines = str(max(said, key=lambda one: said[one], default="")).strip().splitlines()
+    return f" ({lines[0][:120].rstrip('.')})" if lines else ""
