@@ -31,7 +31,7 @@ await withWorkbench(address, true, picture, async (page, seen) => {
   await frameOf(page, (frame) => frame.locator(".program h1").filter({ hasText: "program.py" }));
   await fileRow(page, "TestProgram.test_it.leadline").click({ modifiers: ["Control"] });
   await fileRow(page, "TestProgram.test_it.leadline").click({ button: "right" });
-  const compare = page.locator(".monaco-menu .action-item").filter({ hasText: "Compare Selected Profiles" });
+  const compare = page.locator(".monaco-menu .action-item").filter({ hasText: "Compare Two Profiles" });
   await compare.waitFor();
   while (await compare.count()) {
     await compare.click().catch(() => {}); // a menu that has just opened takes no click

@@ -141,7 +141,9 @@ process train.py | pid=1 start_ns=0 end_ns=700000000
         (12, "Optimizer.step#SGD.step"),
         (10, "mlp"),
     ]
-    assert where[0].backward_ns == pytest.approx(1.6 * where[0].forward_ns, rel=0.05), "forward and backward on one row"
+    assert where[0].backward_ns == pytest.approx(1.6 * where[0].other_ns, rel=0.05), (
+        "backward is on the row of its module"
+    )
 
 
 def test_ranks_wait_in_steps_and_not_in_what_sets_up():

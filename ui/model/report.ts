@@ -39,8 +39,6 @@ export interface HotPath {
   callers?: number;
   values: Record<string, number>;
   node: number;
-  /** Absent in reports of before; outermost first. */
-  frames?: { kind: string; name: string }[];
 }
 
 /** What the engines of a server did, in words. */

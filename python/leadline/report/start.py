@@ -36,6 +36,7 @@ from leadline.work.operators import CLASSES
 
 MOST_ROWS = 8
 MOST_WALLS = 60
+OUTSIDE = "outside of phases"
 _ONE_LINE, _MOSTLY = 0.85, 0.6
 """Of a step on one line: from where on that line is told apart, and where it calls several modules."""
 _PHASES = {
@@ -161,7 +162,7 @@ def _phase_bar(made: _Step, account: Account) -> Bar | None:
         return None
     scale = made.scale
     parts = [
-        _bar_part(name or "other", name or "outside of phases", sums[name] * scale, account.wall_ns, first[name])
+        _bar_part(name or "other", name or OUTSIDE, sums[name] * scale, account.wall_ns, first[name])
         for name in _ORDER
         if sums.get(name, 0) * scale >= 0.5
     ]
@@ -243,12 +244,12 @@ def _where(made: _Step, words: PathWords, on_device: bool) -> tuple[Line, ...]:
     for one in np.argsort(-sums, kind="stable")[:MOST_ROWS].tolist():
         here = group == one
         mine, of_mine = values[here], of_phase[here]
-        forward = int(mine[of_mine == "forward"].sum()) + int(mine[of_mine == ""].sum())
+        forward = int(mine[of_mine == "forward"].sum())
         backward = int(mine[of_mine == "backward"].sum())
-        rest = (of_mine != "forward") & (of_mine != "backward") & (of_mine != "")
+        rest = (of_mine != "forward") & (of_mine != "backward")
         other = int(mine[rest].sum())
         row = int(rows[here][np.argmax(mine)])
-        phase = str(of_mine[rest][np.argmax(mine[rest])]) if rest.any() else ""
+        phase = (str(of_mine[rest][np.argmax(mine[rest])]) or OUTSIDE) if rest.any() else ""
         place = words.place(row)
         node = int(scopes.outer[row]) if scopes.outer[row] >= 0 else row
         ns = int(sums[one])

@@ -16,7 +16,7 @@ interface Props {
 
 export function PathEntry({ opened, path, metric, total, most }: Props) {
   const value = path.values[metric] ?? 0;
-  const head = headOf(path);
+  const head = headOf(opened, path);
   const steps: [string, string, string][] = [
     [
       "module",
@@ -62,15 +62,11 @@ export function PathEntry({ opened, path, metric, total, most }: Props) {
 }
 
 /** The line; where none is known the best name there is. */
-function headOf(path: HotPath): string {
+function headOf({ profile }: Opened, path: HotPath): string {
   if (path.place) return placeText(path.place);
-  const thread = path.frames?.find((frame) => frame.kind === "thread");
-  return (
-    path.module ||
-    operatorName(path.operator) ||
-    path.phase ||
-    (thread ? `(no Python, thread ${thread.name})` : placeText(null))
-  );
+  const named = path.module || operatorName(path.operator) || path.phase;
+  if (named || profile.kind(path.node) !== "thread") return named || placeText(null);
+  return `(no Python, thread ${profile.name(path.node)})`;
 }
 
 export function placeText(place: Place | null): string {

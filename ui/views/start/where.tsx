@@ -13,7 +13,11 @@ const NAME = 40;
 const BESIDE_NAME = 30;
 const LEAST = 0.005; // of the step: what is less is no answer to where
 const ROWS = 6;
-const OTHERS: Record<string, string> = { "data loading": "region hatched", communication: "collective hatched" };
+const OTHERS: Record<string, string> = {
+  "data loading": "region hatched",
+  communication: "collective hatched",
+  "outside of phases": "operator",
+};
 const BESIDE_RANKS = 3; // below a row a rank, so that the page ends where a small screen does
 
 export function Where({ opened, start }: { opened: Opened; start: Start }) {
