@@ -73,6 +73,7 @@ WHAT_WAS_SEEN = {
     "unused_gradients": "gradients were seen of parameters that nobody updates",
     "weights_again": "the same weights were seen computed again",
     "made_weights": "weights were seen built from parameters alone",
+    "broadcast_larger": "a tensor was seen many times as large as what it is made of",
     "kept_results": "results of all steps were seen alive at once",
     "padding": "the padding of batches was counted",
 }

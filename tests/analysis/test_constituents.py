@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.analysis.test_findings import training
 
 from leadline.analysis.analyze import analyze
+from leadline.analysis.case import Case
+from leadline.analysis.rules.unrolled_loop import _loops
 
 MS = 1_000_000
 MIB = 1 << 20
@@ -83,3 +85,38 @@ def test_results_that_are_all_alive_at_the_peak_are_kept_by_somebody():
 def test_results_of_one_step_or_of_a_window_are_not():
     assert kept(4) == []
     assert kept(16) == []
+
+
+def broadcast(*shapes: str):
+    lines = [
+        f'  operator aten::{name} | time={20 * MS}/10 call_time={20 * MS}/10 detail={{"shapes":{shape}}}'
+        for name, shape in zip(("sub", "mul"), shapes, strict=True)
+    ]
+    found = analyze(training(AT, *lines), ["redundant_work"])
+    return [one for one in found if "are broadcast to" in one.title]
+
+
+def test_a_row_and_a_column_of_one_length_that_meet_are_an_accident():
+    (one,) = broadcast("[[2048],[2048,1],[]]", "[[2048,2048],[]]")
+    assert one.title.startswith("[2048] and [2048, 1] are broadcast to [2048, 2048], 2,048 times as large, 29 %")
+    assert (one.severity.value, one.lines[0].line) == ("warning", 43)
+    assert "squeeze" in one.remedy
+
+
+def test_a_matrix_for_each_row_is_worth_knowing_and_what_is_as_large_as_an_input_is_not():
+    (one,) = broadcast("[[8,96,96,1],[8,96,1,96]]", "[[8,96,96,96],[]]")
+    assert one.severity.value == "info"
+    assert broadcast("[[8,1,96,96],[8,4,96,96]]", "[[8,4,96,96],[]]") == []
+    assert broadcast("[[2048,64],[64,4096]]", "[[2048,4096],[]]") == []
+
+
+def test_of_loops_that_are_unrolled_inside_of_one_another_the_outermost_comes_first(tmp_path):
+    file = tmp_path / "ode.py"
+    text = "def field(y):\n for w in W:\n  y = w * y\n return y\ndef solve(y):\n for n in range(20):\n  y = field(y)\n"
+    file.write_text(text)
+    group = {"turns": 120, "operations": 400, "primitive": "mul"}
+    group["frames"] = [[str(file), 3, "field"], [str(file), 7, "solve"]]
+    case = Case(training(AT))
+    assert list(_loops(case, {"groups": [group]}).items()) == [
+        (((str(file), 6, "solve"), (str(file), 2, "field")), (120, 400))
+    ]

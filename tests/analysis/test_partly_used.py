@@ -58,6 +58,19 @@ def test_layers_that_mix_positions_and_results_that_are_used_are_left_alone(tmp_
     assert positions(tmp_path, "Linear", "scores") == []
 
 
+def test_a_layer_in_the_midst_of_a_library_s_stack_is_left_alone(tmp_path):
+    file = tmp_path / "net.py"
+    file.write_text("class Net:\n  def forward(self, x):\n    return self.encoder(x)[:, 0]\n")
+    profile = training(
+        "python main @ /home/ada/train.py:43",
+        f"  python Net.forward @ {file}:3",
+        "    module net.encoder [TransformerEncoder]",
+        "      module net.encoder.layers.0.linear1 [Linear]",
+        "        " + called("aten::linear", 10, 60),
+    )
+    assert not [one for one in analyze(profile, ["redundant_work"]) if "all positions" in one.title]
+
+
 def test_one_hot_rows_times_a_matrix_are_a_look_up():
     at = "python main @ /home/ada/train.py:43"
     hot, product = "  " + called("aten::one_hot", 10, 10), "  " + called("aten::mm", 10, 30)

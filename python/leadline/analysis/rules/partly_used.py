@@ -49,8 +49,8 @@ def _one_position(case: Case, rule: str, learn_more: str, least: float) -> Findi
         source = case.sources.of(place.file) if origin(place.file) == Origin.USER else None
         function = source.function(place.line) if source else None
         asked = only_asked_for(function, place.line) if function is not None else ""
-        if not asked:
-            continue
+        if not asked or _inside_another(case, group.row):
+            continue  # of a layer in the midst of a library's stack another one reads all positions
         return Finding(
             rule,
             Severity.WARNING,
@@ -65,6 +65,12 @@ def _one_position(case: Case, rule: str, learn_more: str, least: float) -> Findi
             part,
         )
     return None
+
+
+def _inside_another(case: Case, row: int) -> bool:
+    """Whether a module stands between a module and the user's line that leads to it."""
+    path, user = case.tree.path_rows(row), int(case.analysis.scopes.user[row])
+    return any(case.tree.kinds[at] == int(FrameKind.MODULE) for at in path[path.index(user) + 1 : -1])
 
 
 def only_asked_for(function: ast.AST, line: int) -> str:

@@ -48,7 +48,7 @@ class RandomNumbers(Rule):
         return [
             Finding(
                 self.name,
-                Severity.WARNING if share >= 0.15 else Severity.INFO,
+                Severity.WARNING if share >= 0.3 else Severity.INFO,
                 f"Random numbers take {percent(share)} of the step",
                 case.gain_sums((0.8 * ns, float(ns), ns + 0.5 * float(unfused)), "the operators that draw them"),
                 tuple(order[:20].tolist()),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.broadcast_larger import broadcast_larger
 from leadline.analysis.rules.computed_again import computed_again
 from leadline.analysis.rules.constant_function import constant_function
 from leadline.analysis.rules.equal_inputs import equal_inputs
@@ -66,6 +67,7 @@ class RedundantWork(Rule):
         named = [row for one in found for row in one.paths]
         found += computed_again(case, self.name, self.learn_more, values, named)
         found += self._growing(case, values)
+        found += broadcast_larger(case, self.name, self.learn_more)
         found += partly_used(case, self.name, self.learn_more, values["share"])
         found += recorded_in_vain(case, self.name, self.learn_more, values)
         return sorted(found, key=lambda one: -one.weight)

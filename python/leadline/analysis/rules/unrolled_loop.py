@@ -30,7 +30,7 @@ class UnrolledLoop(Rule):
             function = str(note.get("function"))
             rows, ns = compiling(case, function)
             every = max(int(note.get("operations", 0)), 1)
-            for (file, line, name), (turns, operations) in _loops(case, note).items():
+            for (outer, *inner), (turns, operations) in _loops(case, note).items():
                 part = ns * min(1.0, operations / every)
                 if turns < values["turns"] or operations < values["part"] * every or part < values["compile"]:
                     continue
@@ -39,11 +39,15 @@ class UnrolledLoop(Rule):
                     Finding(
                         self.name,
                         Severity.WARNING if share >= values["share"] else Severity.INFO,
-                        f"A loop of {turns:,} turns is unrolled into jit({function}): {operations:,} of its {every:,} "
-                        "operations",
+                        (
+                            f"Loops of {turns:,} turns in all, one inside of the other, are"
+                            if inner
+                            else f"A loop of {turns:,} turns is"
+                        )
+                        + f" unrolled into jit({function}): {operations:,} of its {every:,} operations",
                         case.no_gain("compilation is what it saves, at each start and for each new shape"),
                         tuple(rows[:20].tolist()),
-                        (case.line_at(file, line, name),),
+                        tuple(case.line_at(*one) for one in (outer, *inner)),
                         (
                             f"compiling {function} took {duration(ns)}, {percent(ns / max(run_ns(case), 1))} of the "
                             f"run; about {duration(part)} of it are for this loop",
@@ -57,19 +61,21 @@ class UnrolledLoop(Rule):
         return sorted(made, key=lambda one: -one.weight)[:3]
 
 
-def _loops(case: Case, note: Mapping[str, Any]) -> dict[_Loop, tuple[int, int]]:
-    """Turns and operations of each loop in the user's source that operations were asked for in. Where no loop is in
-    sight, as around functions that are applied to every leaf of a tree, nothing is said."""
-    found: dict[_Loop, tuple[int, int]] = {}
+def _loops(case: Case, note: Mapping[str, Any]) -> dict[tuple[_Loop, ...], tuple[int, int]]:
+    """Turns and operations of each loop in the user's source that operations were asked for in, with the loops that
+    functions called there have, the outermost first: their turns are all together. Where no loop is in sight, as around
+    functions that are applied to every leaf of a tree, nothing is said."""
+    found: dict[tuple[_Loop, ...], tuple[int, int]] = {}
     for group in note.get("groups") or ():
         if not isinstance(group, dict):
             continue
+        nest: tuple[_Loop, ...] = ()
         for file, line, name in frames_of(group):
             source = case.sources.of(file) if origin(file) == Origin.USER else None
             loops = [block for block in source.loops(line) if block.kind == "loop"] if source is not None else []
             if loops:
-                turns, operations = found.get((file, loops[0].first, name), (0, 0))
-                more = int(group.get("operations", 0))
-                found[file, loops[0].first, name] = (max(turns, int(group.get("turns", 0))), operations + more)
-                break
+                nest = ((file, loops[0].first, name), *nest)
+        if nest:
+            turns, operations = found.get(nest, (0, 0))
+            found[nest] = max(turns, int(group.get("turns", 0))), operations + int(group.get("operations", 0))
     return found
