@@ -90,7 +90,7 @@ dist.destroy_process_group()
 """
     write_program(tmp_path, program)
     launcher = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-    words = ("--fix", "gradient_as_bucket_view", "--rounds", "2", "--", *launcher, "train.py")
+    words = ("--fix", "gradient_as_bucket_view", "--rounds", "2", "--limit", "30s", "--", *launcher, "train.py")
     found = tried(*words, cwd=tmp_path)
     assert "2 ranks train" in " ".join(found["notes"])
     assert found["rows"][1]["equality"]["kind"] == "equal"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from leadline.remedies.plan import Plan
-from leadline.remedies.registry import names, shipped
+from leadline.remedies.registry import find, names, shipped
 
 pytestmark = pytest.mark.torch
 
@@ -155,6 +155,14 @@ for _ in range(30):
     optimizer.step()
 """
     assert record(tmp_path, program, (("autocast", "", ""),))["outcomes"] == {"autocast": ""}
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_run_is_told_every_remedy_as_it_was_asked_for(name: str) -> None:
+    value = _NEEDED.get(name) or {"malloc": "jemalloc", "jit": "step"}.get(name, "")
+    asked = find(name, value)
+    told = find(asked.name, asked.chosen)
+    assert (type(told), told.title, told.chosen) == (type(asked), asked.title, asked.chosen)
 
 
 def test_a_model_that_torch_cannot_compile_says_what_torch_says(tmp_path: Path) -> None:

@@ -19,6 +19,10 @@ class Float32MatmulPrecision(Remedy):
         super().__init__(value)
         self._before = ""
 
+    @property
+    def _wanted(self) -> str:
+        return self.chosen
+
     def start(self, trial: Trial) -> None:
         trial.when_imported("torch", lambda torch: self._set(trial, torch))
 
@@ -26,7 +30,7 @@ class Float32MatmulPrecision(Remedy):
         """The program's own calls set nothing."""
         self._before = torch.get_float32_matmul_precision()
         original = torch.set_float32_matmul_precision
-        original(self.chosen)
+        original(self._wanted)
 
         def keep(precision: str) -> None:
             self._before = precision
@@ -36,12 +40,12 @@ class Float32MatmulPrecision(Remedy):
     def outcome(self, trial: Trial) -> str:
         import torch
 
-        if self._before == self.chosen:
-            return f"the program has the precision {self.chosen} already"
+        if self._before == self._wanted:
+            return f"the program has the precision {self._wanted} already"
         if torch.cuda.is_available():
             capable = torch.cuda.get_device_capability() >= (8, 0)
             return "" if capable else "this GPU has no TF32"
-        if self.chosen == "medium" and torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        if self._wanted == "medium" and torch.ops.mkldnn._is_mkldnn_bf16_supported():
             return ""
         return "on this CPU it changes no product"
 
@@ -52,13 +56,9 @@ class Tf32(Float32MatmulPrecision):
     value = ""
     choices = ()
 
-    def __init__(self, value: str = "") -> None:
-        super().__init__(value)
-        self.chosen = "high"
-
     @property
-    def title(self) -> str:
-        return self.name
+    def _wanted(self) -> str:
+        return "high"
 
     def _set(self, trial: Trial, torch: Any) -> None:
         super()._set(trial, torch)
