@@ -26,7 +26,9 @@ def table(trial: Trial) -> str:
 
 def columns(trial: Trial) -> tuple[list[str], list[list[str]]]:
     """Heads behind name and step, and the cells of each row; columns that no row has anything for are left out."""
-    heads = ["change", f"loss after {trial.steps + trial.warm_up} steps", "peak memory", "predicted", "held"]
+    has_loss = any(row.equality is not None and row.equality.last is not None for row in trial.rows)
+    computed = f"{'loss' if has_loss else 'results'} after {trial.steps + trial.warm_up} steps"
+    heads = ["change", computed, "peak memory", "predicted", "held"]
     rows = [_cells(row) for row in trial.rows]
     kept = [place for place in range(len(heads)) if any(row[place] for row in rows)]
     return [heads[place] for place in kept], [[row[place] for place in kept] for row in rows]
@@ -60,10 +62,10 @@ def _signed(share: float) -> str:
 
 def _loss(row: Row) -> str:
     computed = row.equality
-    if computed is None or computed.last is None:
+    if computed is None:
         return ""
-    words = {EQUAL: " (equal)", WITHIN_SPREAD: " (as baseline)", DIFFERENT: " (different)"}.get(computed.kind, "")
-    return f"{computed.last:.4f}{words}"
+    words = {EQUAL: "(equal)", WITHIN_SPREAD: "(as baseline)", DIFFERENT: "(different)"}.get(computed.kind, "")
+    return f"{computed.last:.4f} {words}".rstrip() if computed.last is not None else words.strip("()")
 
 
 def _memory(row: Row) -> str:
