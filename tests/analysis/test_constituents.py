@@ -120,3 +120,27 @@ def test_of_loops_that_are_unrolled_inside_of_one_another_the_outermost_comes_fi
     assert list(_loops(case, {"groups": [group]}).items()) == [
         (((str(file), 6, "solve"), (str(file), 2, "field")), (120, 400))
     ]
+
+
+def samples(tmp_path, body: str, passes: int = 4, loading_ms: int = 6):
+    file = tmp_path / "data.py"
+    file.write_text(f"class Reviews:\n  def __getitem__(self, i):\n    {body}\n")
+    profile = training(loading_ms=loading_ms)
+    made = {"items": {"name": "Reviews.__getitem__", "file": str(file), "line": 2}, "join_ns": MS, "batches": 40}
+    profile.meta["available"] = {"torch": {"ok": True, "habits": {"batches": [{**made, "passes": passes}]}}}
+    return [one for one in analyze(profile, ["data_loading"]) if "same samples again" in one.title]
+
+
+def test_samples_that_each_pass_makes_anew_are_named_where_they_are_made(tmp_path):
+    (one,) = samples(tmp_path, "return self.words.encode(self.texts[i])")
+    assert one.title.startswith(
+        "Reviews.__getitem__ makes the same samples again in each of 4 passes over the data, 59 %"
+    )
+    assert one.lines[0].line == 2
+
+
+def test_samples_of_chance_of_one_pass_or_that_nobody_waits_for_are_left_alone(tmp_path):
+    assert samples(tmp_path, "return self.augment(self.images[i])") == []
+    assert samples(tmp_path, "return self.texts[i]", passes=1) == []
+    assert samples(tmp_path, "return self.texts[i]", passes=20) == []
+    assert samples(tmp_path, "return self.texts[i]", loading_ms=1) == []

@@ -134,7 +134,7 @@ def test_who_makes_a_loaders_batches_is_told_with_the_time_of_joining_them(tmp_p
     assert batches == [[0, 1], [2, 3], [4, 5]]
     assert next(begun).tolist() == [2, 3]  # an iterator that outlives the session
     (told,) = leadline.open(tmp_path / "p.leadline").meta["available"]["torch"]["habits"]["batches"]
-    assert (told["batches"], told["join"]["file"]) == (7, __file__)
+    assert (told["batches"], told["passes"], told["join"]["file"]) == (7, 3, __file__)
     assert told["join"]["name"].endswith("join") and told["items"]["name"].endswith("Texts.__getitem__")
     assert told["join_ns"] > 0
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from leadline._dataclass import dataclass
@@ -30,7 +35,42 @@ class DataLoading(Rule):
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
-        return self._waiting(case, values) + self._restarted(case, values)
+        return self._waiting(case, values) + self._restarted(case, values) + self._made_again(case, values)
+
+    def _made_again(self, case: Case, values: Values) -> list[Finding]:
+        """Samples that each pass over the data makes anew, although nothing of chance is in them."""
+        loading = case.named(FrameKind.PHASE, "data loading") & case.loop.inside
+        if not loading.any() or case.ranks > 1:
+            return []
+        made = [one for several in habits_listed(case, "batches") for one in several]
+        known = max(made, key=lambda one: int(one.get("batches", 0)), default=None)
+        passes = int(known.get("passes", 0)) if known is not None else 0
+        whole = known is not None and int(known.get("batches", 0)) >= _OF_A_PASS * passes  # no next(iter(loader))
+        place = _same_each_time(case, known) if known is not None and passes >= 2 and whole else None
+        if known is None or place is None:
+            return []
+        ns = max(int(case.inclusive_time[case.first_of(loading)].sum()) - int(known.get("join_ns", 0)), 0)
+        share = case.share(ns)
+        if share < values["share"]:
+            return []
+        return [
+            Finding(
+                self.name,
+                Severity.WARNING,
+                f"{place.function} makes the same samples again in each of {passes} passes over the data, "
+                f"{percent(share)} of the step",
+                case.gain(
+                    ns, (0.2, 0.8 * (1 - 1 / passes), 1), "bound: what makes samples, in all passes but the first"
+                ),
+                tuple(np.flatnonzero(loading)[:20].tolist()),
+                (place,),
+                ("it draws no random numbers; the time that joining them takes is not counted",),
+                "Make each sample once: before the loop, or keep what was made (a list, functools.lru_cache, a file of "
+                "tensors), as far as memory allows.",
+                self.learn_more,
+                share,
+            )
+        ]
 
     def _restarted(self, case: Case, values: Values) -> list[Finding]:
         """Workers that are started anew for every pass over the data."""
@@ -157,6 +197,12 @@ _TF_REMEDY = (
     "Let tf.data work ahead: .map(..., num_parallel_calls=tf.data.AUTOTUNE), .cache() after what is the same in every "
     "pass, and .prefetch(tf.data.AUTOTUNE) as the last stage."
 )
+_OF_A_PASS = 3
+"""Batches: with fewer a program begins passes and does not end them."""
+_OF_CHANCE = re.compile(
+    r"rand|rng|choice|shuffle|augment|transform|jitter|flip|crop|noise|drop|mix|yield|perturb", re.IGNORECASE
+)
+"""Words of a method whose samples may differ from pass to pass."""
 _FIRST = 20
 """Times the mean of the others: a batch that took so long was waited for while workers started, or read a cold disk."""
 
@@ -189,6 +235,19 @@ def restarts(case: Case) -> Restarts | None:
         sum(int(one.get(name, 0)) for one in told) for name in ("starts", "start_ns", "first_ns")
     )
     return Restarts(len(told), starts, start_ns, first_ns)
+
+
+def _same_each_time(case: Case, known: Mapping[str, Any]) -> Line | None:
+    """The user's method that makes samples, where its source calls nothing that may differ from pass to pass."""
+    place = known.get("items")
+    if not isinstance(place, dict) or origin(str(place.get("file", ""))) != Origin.USER:
+        return None
+    line = case.line_at(str(place["file"]), int(place["line"]), str(place.get("name", "")))
+    source = case.sources.of(line.file)
+    function = source.function(line.line) if source is not None else None
+    if function is None or _OF_CHANCE.search(ast.unparse(function)):
+        return None
+    return line
 
 
 def _row_of_workers(case: Case) -> int:

@@ -34,7 +34,7 @@ class KeptResults(Rule):
     options = (
         Option("share", 20, "%", "of the peak of memory; losses and metrics of each step are kept everywhere"),
         Option("info", 2, "%", "of the peak"),
-        Option("bytes", 64 << 20, "bytes", "less memory does not hurt"),
+        Option("bytes", 1e8, "bytes", "less memory does not hurt"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:

@@ -42,8 +42,9 @@ class BatchMakers:
         if known is None:
             if len(self._made) >= _MOST:
                 return
-            known = {"items": _place_of_items(data), "join": _place(join), "join_ns": 0, "batches": 0}
+            known = {"items": _place_of_items(data), "join": _place(join), "join_ns": 0, "batches": 0, "passes": 0}
             self._made[id(data)] = known
+        known["passes"] += 1
         fetcher.collate_fn = _Timed(join, known, lambda: self._running)
 
     def told(self) -> list[dict[str, Any]]:
