@@ -2,9 +2,10 @@
 
     python bench/instructions.py [--workloads micro,micro_deep] [--steps 10] [--results FOLDER]
 
-The program's own thread only, by library, per operator, beyond what the same steps take unprofiled. Needs valgrind and
-g++ (floor.cpp). Counts are no times: cache misses and clock readings cost more than others. A build that keeps its
-symbols (`-g1`, not stripped) also gives our own functions in the JSON by name.
+The program's own thread only, by library, per operator, beyond what the same steps take unprofiled: instructions, lines
+of code and of data missed in first-level caches of 32 KB, mispredicted branches, the last three as callgrind models
+them. Needs valgrind and g++ (floor.cpp). Counts are no times: clock readings cost more than others. A build that keeps
+its symbols (`-g1`, not stripped) also gives our own functions in the JSON by name.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ OWNERS = {
     "libc.": "C library",
 }
 REST = "loader and others"
+CACHES = ("--cache-sim=yes", "--branch-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64")
+MISSES = {"lines of code": ("I1mr",), "lines of data": ("D1mr", "D1mw"), "mispredictions": ("Bcm", "Bim")}
 Counts = Counter[tuple[str, str]]  # by library and function
 
 
@@ -68,21 +71,25 @@ def _count(state: str) -> None:
     subprocess.run(["callgrind_control", "-i", state, str(os.getpid())], check=True, stdout=subprocess.DEVNULL)
 
 
-def counted(workload: str, mode: str, steps: int, folder: Path) -> Counts:
-    """Instructions per step of the main thread."""
+def counted(workload: str, mode: str, steps: int, folder: Path) -> dict[str, Counts]:
+    """Per step of the main thread, by callgrind's names: Ir (instructions) and what it models."""
     out = folder / "callgrind"
     for old in folder.glob("callgrind*"):
         old.unlink()
-    command = ["valgrind", "-q", "--tool=callgrind", "--instr-atstart=no", "--separate-threads=yes"]
+    command = ["valgrind", "-q", "--tool=callgrind", "--instr-atstart=no", "--separate-threads=yes", *CACHES]
     command += [f"--callgrind-out-file={out}", sys.executable, __file__, "--work", workload, mode, str(steps)]
     subprocess.run([*command, str(folder)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return Counter({key: round(total / steps) for key, total in read(Path(f"{out}-01")).items()})
+    found = read(Path(f"{out}-01"))
+    return {
+        event: Counter({key: round(total / steps) for key, total in counts.items()}) for event, counts in found.items()
+    }
 
 
-def read(file: Path) -> Counts:
-    """Instructions outside of calls, of a file in the format of callgrind."""
+def read(file: Path) -> dict[str, Counts]:
+    """What was counted outside of calls, by event, of a file in the format of callgrind."""
     names: dict[str, dict[str, str]] = {"ob": {}, "fn": {}}
-    found: Counts = Counter()
+    events: list[str] = []
+    found: dict[str, Counts] = {}
     library = function = ""
     called = False
 
@@ -99,15 +106,27 @@ def read(file: Path) -> Counts:
             library = Path(resolve("ob", line[3:])).name
         elif line.startswith("fn="):
             function = resolve("fn", line[3:])
+        elif line.startswith("events:"):
+            events = line.split()[1:]
+            found = {event: Counter() for event in events}
         elif line.startswith(("cob=", "cfn=")):
             resolve(line[1:3], line[4:])
         elif line.startswith("calls="):
             called = True
         elif line[:1] and line[0] in "+-*0123456789":
             if not called:
-                found[library, function] += int(line.split()[1])
+                for event, count in zip(events, line.split()[1:], strict=False):  # zeros at the end are left out
+                    found[event][library, function] += int(count)
             called = False
     return found
+
+
+def beyond(found: dict[str, Counts], base: dict[str, Counts]) -> dict[str, Counts]:
+    """What one mode adds to another."""
+    return {
+        event: Counter({key: counts[key] - base[event][key] for key in counts | base[event]})
+        for event, counts in found.items()
+    }
 
 
 def by_owner(added: Counts) -> Counter[str]:
@@ -138,21 +157,32 @@ def main(argv: Sequence[str] | None = None) -> int:
         folder = Path(name)
         build_empty_callbacks(folder)
         for workload in arguments.workloads.split(","):
-            base: Counts = Counter()
+            base: dict[str, Counts] = {}
             for mode in MODES:
                 found = counted(workload, mode, arguments.steps, folder)
-                print(f"{workload}, {mode}: {sum(found.values())} a step", file=sys.stderr, flush=True)
+                print(f"{workload}, {mode}: {sum(found['Ir'].values())} a step", file=sys.stderr, flush=True)
                 if mode == "unprofiled":
                     base = found
                     continue
-                added = found.copy()
-                added.subtract(base)
-                total = by_owner(added)
-                each = [total[owner] / arguments.operators for owner in owners]
-                rows.append([workload, mode, f"{sum(each):.0f}", *(f"{value:.0f}" for value in each)])
-                ours = [[function, count] for (library, function), count in added.most_common() if "_native" in library]
-                data[f"{workload}, {mode}"] = {"by_owner": total, "ours": ours[:30]}
-    head = ["workload", "", "added instructions per operator", *owners]
+                added = beyond(found, base)
+                total = {event: by_owner(counts) for event, counts in added.items()}
+                each = [total["Ir"][owner] / arguments.operators for owner in owners]
+                missed = []
+                for events in MISSES.values():
+                    ours, all_of_it = (
+                        sum(total[event][owner] for event in events for owner in chosen) / arguments.operators
+                        for chosen in (["Leadline"], owners)
+                    )
+                    missed.append(f"{all_of_it:.1f} ({ours:.1f})")
+                rows.append([workload, mode, f"{sum(each):.0f}", *(f"{value:.0f}" for value in each), *missed])
+                own = {
+                    event: [[function, n] for (library, function), n in counts.most_common() if "_native" in library][
+                        :30
+                    ]
+                    for event, counts in added.items()
+                }
+                data[f"{workload}, {mode}"] = {"by_owner": total, "ours": own}
+    head = ["workload", "", "added instructions per operator", *owners, *(f"{name} (Leadline's)" for name in MISSES)]
     chosen = f"--workloads {arguments.workloads} --steps {arguments.steps}"
     table = markdown_table(head, rows)
     write_results(arguments.results, "instructions", facts, {"per_step": data}, table, arguments=chosen)

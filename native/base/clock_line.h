@@ -5,9 +5,11 @@
 #include <x86intrin.h>
 #endif
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <limits>
 
 namespace leadline::clock_line {
 
@@ -41,7 +43,8 @@ struct Line {
 
 // Two lines and a version: readers take line version % 2, the writer fills the other one and then advances the version.
 // Release stores and acquire loads of the fields keep "version unchanged" after the fields, which makes the read whole.
-class SharedLine {
+// All in one line of the cache, which every event reads twice.
+class alignas(64) SharedLine {
  public:
   bool load(Line& line) const noexcept {
     const std::uint32_t version = version_.load(std::memory_order_acquire);
@@ -49,16 +52,18 @@ class SharedLine {
     line.base_ticks = slot.base_ticks.load(std::memory_order_acquire);
     line.base_ns = slot.base_ns.load(std::memory_order_acquire);
     line.scale = slot.scale.load(std::memory_order_acquire);
-    line.valid_ticks = slot.valid_ticks.load(std::memory_order_acquire);
+    line.valid_ticks = valid_ticks_[version & 1].load(std::memory_order_acquire);
     return version_.load(std::memory_order_relaxed) == version;
   }
   void store(const Line& line) noexcept {
+    constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();  // asked again sooner, and no harm done
     const std::uint32_t version = version_.load(std::memory_order_relaxed) + 1;
     Slot& slot = slots_[version & 1];
     slot.base_ticks.store(line.base_ticks, std::memory_order_release);
     slot.base_ns.store(line.base_ns, std::memory_order_release);
     slot.scale.store(line.scale, std::memory_order_release);
-    slot.valid_ticks.store(line.valid_ticks, std::memory_order_release);
+    valid_ticks_[version & 1].store(static_cast<std::uint32_t>(std::min(line.valid_ticks, kMost)),
+                                    std::memory_order_release);
     version_.store(version, std::memory_order_release);
   }
 
@@ -67,11 +72,12 @@ class SharedLine {
     std::atomic<std::uint64_t> base_ticks{0};
     std::atomic<std::int64_t> base_ns{0};
     std::atomic<std::uint64_t> scale{0};
-    std::atomic<std::uint64_t> valid_ticks{0};
   };
   std::array<Slot, 2> slots_{};
+  std::array<std::atomic<std::uint32_t>, 2> valid_ticks_{};
   std::atomic<std::uint32_t> version_{0};
 };
+static_assert(sizeof(SharedLine) == 64);
 
 extern constinit SharedLine line;
 

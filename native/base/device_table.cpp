@@ -9,8 +9,7 @@
 
 namespace leadline {
 
-std::int16_t DeviceTable::row(DeviceType type, std::int32_t index) noexcept {
-  if (index < 0 || type == DeviceType::kCpu) return kCpuDevice;
+std::int16_t DeviceTable::row_of_accelerator(DeviceType type, std::int32_t index) noexcept {
   const auto kind = static_cast<std::size_t>(known(type));
   const auto number = static_cast<std::uint32_t>(index);
   if (number < (*row_plus_one_)[kind].size()) [[likely]] {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/chunked_array.h"
+#include "base/ids.h"
 #include "base/losses.h"
 #include "base/spin_lock.h"
 
@@ -51,7 +52,9 @@ class DeviceTable {
 
   // Row of the device of this type with this index, made (without description) when new; kCpuDevice (-1) for the CPU
   // and an index that cannot be a device's (a loss from kMost on).
-  std::int16_t row(DeviceType type, std::int32_t index) noexcept;
+  std::int16_t row(DeviceType type, std::int32_t index) noexcept {
+    return index < 0 || type == DeviceType::kCpu ? kCpuDevice : row_of_accelerator(type, index);
+  }
 
   // Fills in what is known of a device; a later description replaces an earlier one. Returns its row.
   std::int16_t describe(DeviceDescription description);
@@ -63,6 +66,7 @@ class DeviceTable {
   void clear() noexcept;
 
  private:
+  std::int16_t row_of_accelerator(DeviceType type, std::int32_t index) noexcept;
   std::int16_t row_locked(DeviceType type, std::int32_t index);
   std::int16_t not_a_device() noexcept;
   static constexpr DeviceType known(DeviceType type) noexcept {

@@ -259,7 +259,7 @@ std::int64_t MemoryLedger::submit(const Event& event) noexcept {
 
 // Holder only. What is just being put into the queue came before this event, which must not overtake it.
 std::int64_t MemoryLedger::book_in_order(const Event& event) noexcept {
-  if (drain()) return book(event, false);
+  if (queue_->empty() || drain()) return book(event, false);
   if (queue_->push(event)) return kLater;
   losses_->count(LossKind::kMemoryEventsDropped, 1, "more threads allocated at once than could be booked");
   return kUnknownBytes;

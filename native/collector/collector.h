@@ -38,12 +38,12 @@ class Collector final : public Subscriber {
   explicit Collector(const CollectorOptions& options);
   ~Collector() override;
 
-  bool begin_operator(const leadline_operator_event& op, const void* token, ThreadState& thread) override;
-  bool end_operator(const void* token, int64_t time_ns, ThreadState& thread) override;
-  void on_operator_begin(const leadline_operator_event& op, ThreadState& thread) noexcept override;
-  void on_operator_end(int64_t time_ns, ThreadState& thread) noexcept override;
+  [[gnu::hot]] bool begin_operator(const leadline_operator_event& op, const void* token, ThreadState& thread) override;
+  [[gnu::hot]] bool end_operator(const void* token, int64_t time_ns, ThreadState& thread) override;
+  [[gnu::hot]] void on_operator_begin(const leadline_operator_event& op, ThreadState& thread) noexcept override;
+  [[gnu::hot]] void on_operator_end(int64_t time_ns, ThreadState& thread) noexcept override;
   void on_event(const leadline_event& event, ThreadState& thread) noexcept override;
-  void on_memory(const leadline_memory_event& event, ThreadState& thread) noexcept override;
+  [[gnu::hot]] void on_memory(const leadline_memory_event& event, ThreadState& thread) noexcept override;
   void on_scopes_moved(ThreadState& thread) noexcept override;
   leadline_context context(ThreadState& thread, bool in_event) noexcept override;
   leadline_status on_booking(const leadline_booking& booking, ThreadState& thread,
@@ -90,11 +90,11 @@ class Collector final : public Subscriber {
     auto* known = static_cast<Lane*>(thread.subscriber);
     return known != nullptr && known->life == thread.life ? known : make_lane(thread);
   }
-  Lane* make_lane(ThreadState& thread) noexcept;
+  [[gnu::cold]] Lane* make_lane(ThreadState& thread) noexcept;
   static ThreadTree::Place* innermost_place(Lane& lane, CallPath& path) noexcept;
   static ThreadTree::Place* operator_place(Lane& lane, ThreadTree::Place& above, PathFrames& frames,
                                            const leadline_operator_event& op);
-  bool begin_other_operator(const leadline_operator_event& op, const void* token, ThreadState& thread);
+  [[gnu::hot]] bool begin_other_operator(const leadline_operator_event& op, const void* token, ThreadState& thread);
   ThreadTree::Place* below_native(Lane& lane, CallPath& path, ThreadTree::Place* above, const void* token,
                                   uint64_t kind) noexcept;
   NodeId resolve_operator(Lane& lane, CallPath& path, const Scope& scope) noexcept;
@@ -103,16 +103,16 @@ class Collector final : public Subscriber {
   // The clock of threads' wall times: `time_ns` less the pauses before it. Under lanes_busy_.
   int64_t measured_ns(int64_t time_ns) const noexcept;
   int64_t measured_now_ns() const noexcept;  // takes it
-  void bind(Lane& lane, uint64_t framework_thread) noexcept;
+  [[gnu::cold]] void bind(Lane& lane, uint64_t framework_thread) noexcept;
   NodeId resolve(Lane& lane, CallPath& path) noexcept { return resolve(lane, path, path.entries().size()); }
   // Of the levels before `end` only.
   NodeId resolve(Lane& lane, CallPath& path, size_t end) noexcept;
   NodeId resolve_scope(Lane& lane, CallPath& path) noexcept;
-  NodeId home_backward(const leadline_operator_event& op, CallPath& path, Lane& lane) noexcept;
-  static NodeId settle(Lane& lane, PathEntry& entry, NodeId parent) noexcept;
+  [[gnu::hot]] NodeId home_backward(const leadline_operator_event& op, CallPath& path, Lane& lane) noexcept;
+  [[gnu::hot]] static NodeId settle(Lane& lane, PathEntry& entry, NodeId parent) noexcept;
   void settle_wrapper(Lane& lane, CallPath& path) noexcept;
   NodeId place(Lane& lane, ThreadState& thread, bool in_event = false) noexcept;
-  NodeId backward_parent(Lane& lane, const leadline_operator_event& event) noexcept;
+  [[gnu::hot]] NodeId backward_parent(Lane& lane, const leadline_operator_event& event) noexcept;
   void on_begin(const leadline_event& event, ThreadState& thread, Lane& lane) noexcept;
   void home_region(leadline_context asked_at, CallPath& path, Lane& lane) noexcept;
   void on_end(const leadline_event& event, ThreadState& thread, Lane& lane) noexcept;
@@ -141,7 +141,7 @@ class Collector final : public Subscriber {
   bool ends_step(uint64_t here) noexcept;
   void end_step(Lane& lane, int64_t number, int64_t time_ns) noexcept;
   void book_step(Lane& lane, int64_t number, int64_t time_ns) noexcept;
-  NodeId book(Lane& lane, CallPath& path, int64_t duration_ns) noexcept;
+  [[gnu::hot]] NodeId book(Lane& lane, CallPath& path, int64_t duration_ns) noexcept;
   NodeId book_stay(Lane& lane, CallPath& path, int64_t duration_ns) noexcept;
   void book_data_loading(const Scope& scope, int64_t duration_ns, ThreadState& thread, Lane& lane) noexcept;
   void record(const Scope& scope, NodeId node, Lane& lane, int64_t duration_ns,

@@ -18,20 +18,25 @@ void Collector::on_memory(const leadline_memory_event& event, ThreadState& threa
   const bool at_owner = event.bytes < 0 && thread.operators_open == 0 && !window_.is_open();
   const bool sized = event.bytes != INT64_MIN;
   if (at_owner && (ledger_.release_at_owner(event.address) != MemoryLedger::kUnknownBytes || !sized)) return;
-  const NodeId node = place(lane, thread);
+  // Below an operator Python seldom runs, see place(): its place is known most of the time.
+  const Scope* const scope = thread.path.innermost();
+  ThreadTree::Place* at = nullptr;
+  if (scope != nullptr && scope->kind == ScopeKind::kOperator) at = innermost_place(lane, thread.path);
+  if (at == nullptr) at = lane.tree->place(place(lane, thread));
+  const NodeId node = at->id();
   const int16_t device = devices_.row(known_type(event.device_type), event.device);
-  if (at_owner) return lane.tree->add(node, MetricKind::kFreeBytes, device, kNoStream, -event.bytes);
+  if (at_owner) return lane.tree->add(*at, {MetricKind::kFreeBytes, device}, -event.bytes);
   int64_t bytes = event.bytes;
   if (bytes >= 0) {
     ledger_.allocate(event.address, bytes, device, lane.tree->index(), node);
-    lane.tree->add(node, MetricKind::kAllocBytes, device, kNoStream, bytes);
+    lane.tree->add(*at, {MetricKind::kAllocBytes, device}, bytes);
   } else {
     const int64_t booked = ledger_.release(event.address, device, sized ? kNoThread : lane.tree->index(), node);
     bytes = booked >= 0 ? booked : sized ? -event.bytes : booked;
     if (bytes == MemoryLedger::kUnknownBytes) return;  // counted by the ledger
     if (booked == MemoryLedger::kUnmeasured) return;   // it was allocated in a pause
     // What the ledger books later it keeps for the writer.
-    if (bytes >= 0) lane.tree->add(node, MetricKind::kFreeBytes, device, kNoStream, bytes);
+    if (bytes >= 0) lane.tree->add(*at, {MetricKind::kFreeBytes, device}, bytes);
     bytes = bytes < 0 ? 0 : -bytes;
   }
   if (!window_.is_open()) [[likely]]

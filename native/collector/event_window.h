@@ -126,7 +126,9 @@ class EventWindow final : public TraceEventSource {
   using Lanes = ChunkedArray<std::unique_ptr<EventLane>, 16>;
 
   LossCounters* losses_;
+  // Asked at every event; beside each other.
   std::atomic<bool> open_{false};
+  std::atomic<bool> following_{false};
   std::atomic<bool> opened_{false};
   std::atomic<std::int64_t> from_ns_{0};
   std::atomic<std::int64_t> until_ns_{0};
@@ -137,9 +139,8 @@ class EventWindow final : public TraceEventSource {
   std::string announced_;
   SharedTimes shared_;                             // this process's own, for its children
   std::array<SharedTimes, kAncestors> ancestors_;  // nearest first
-  std::atomic<bool> following_{false};
-  SpinLock lock_;                              // lanes are created one at a time
-  std::optional<Lanes> lanes_{std::in_place};  // always there; clear() puts a new one in its place
+  SpinLock lock_;                                  // lanes are created one at a time
+  std::optional<Lanes> lanes_{std::in_place};      // always there; clear() puts a new one in its place
 };
 
 }  // namespace leadline

@@ -25,7 +25,7 @@ class ForwardThreads {
   static constexpr size_t kEnded = 1024;
   static constexpr size_t kEndedBytes = size_t{64} << 20;
 
-  struct Thread {
+  struct alignas(64) Thread {
     std::atomic<uint64_t> number{0};  // the framework's; 0 while it is nobody's
     std::atomic<uint32_t> tree{raw(kNoThread)};
     SequenceRing ring;  // written by the thread itself
@@ -43,7 +43,7 @@ class ForwardThreads {
   void end(Thread& thread) noexcept;
 
   // Any thread. kNoNode where the thread or the sequence number is not known (any more).
-  Forward find(uint64_t number, int64_t sequence) noexcept;
+  [[gnu::hot]] Forward find(uint64_t number, int64_t sequence) noexcept;
   ThreadIndex tree_of(uint64_t number) const noexcept;
 
   size_t held_bytes() const noexcept;
@@ -56,7 +56,7 @@ class ForwardThreads {
   static constexpr uint32_t kWays = 8;
   using Set = std::array<std::atomic<Thread*>, kWays>;
 
-  Thread* known(uint64_t number) const noexcept;
+  [[gnu::hot]] Thread* known(uint64_t number) const noexcept;
   Thread* take_unused();
   void forget(Thread& thread) noexcept;
 

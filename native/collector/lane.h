@@ -34,8 +34,23 @@ constexpr ThreadIndex tree_of(leadline_context place) noexcept {
 }
 constexpr NodeId node_of(leadline_context place) noexcept { return NodeId{static_cast<uint32_t>(place)}; }
 
-class Lane {
+class alignas(64) Lane {
+  // What every operator needs, in one line of the cache.
  public:
+  ThreadTree* tree = nullptr;
+  ForwardThreads::Thread* forward = nullptr;  // where its sequence numbers are kept
+  uint64_t life = 0;                          // of the thread that it is for
+  int64_t operator_ns = 0;                    // as in ThreadStats, without the atomics
+
+ private:
+  leadline_context root_place_ = 0;  // of its tree, see packed_place(); the others differ from it in their node
+  int64_t sequence_ = -1;            // of the operator that began last with one, and where that is
+  NodeId numbered_ = kNoNode;
+  int32_t until_look_ = 1;  // outermost operators; 0 in one that is looked at
+
+ public:
+  bool bound = false;  // it was asked for `forward`
+
   Lane(EventLane& events, const PathFrames& frames) : events(events), frames(frames) {}
 
   // A thread begins (or another one takes over the lane of one that ended, which nobody else looks at).
@@ -78,9 +93,7 @@ class Lane {
   // Device work that this thread reports: its places.
   PlaceCache places;
 
-  ThreadTree* tree = nullptr;
   EventLane& events;
-  ForwardThreads::Thread* forward = nullptr;  // where its sequence numbers are kept
   const PathFrames& frames;
   FrameId backward_phase = kNoFrame;
   int64_t cpu_at_begin_ns = 0;
@@ -129,22 +142,15 @@ class Lane {
 
   bool has_cpu_clock = false;
   std::atomic<bool> alive{false};
-  uint64_t life = 0;          // of the thread that it is for
-  bool bound = false;         // it was asked for `forward`
-  int64_t operator_ns = 0;    // as in ThreadStats, without the atomics
   int64_t operators = 0;      // outermost ones that ended
   int64_t border_cpu_ns = 0;  // CPU time of the thread when a region or phase last began or ended
 
  private:
   static constexpr int64_t kCpuRuns = INT64_MIN;
-  int32_t until_look_ = 1;  // outermost operators; 0 in one that is looked at
-  int32_t drawn_ = 1;       // what it was when the one before had ended
+  int32_t drawn_ = 1;  // what it was when the one before had ended
   uint32_t random_ = 0;
   int64_t look_cpu_ns_ = 0;
   int64_t looked_at_ns_ = 0;  // when the one before had ended
-  int64_t sequence_ = -1;     // of the operator that began last with one, and where that is
-  NodeId numbered_ = kNoNode;
-  leadline_context root_place_ = 0;  // of its tree, see packed_place(); the others differ from it in their node
   FrameId translate(uint32_t index) noexcept;
   void looked(int64_t begin_ns, int64_t duration_ns) noexcept;
 

@@ -119,7 +119,7 @@ void Collector::on_operator_end(int64_t time_ns, ThreadState& thread) noexcept {
 }
 
 // What the innermost level of the path stands at, where it is known.
-ThreadTree::Place* Collector::innermost_place(Lane& lane, CallPath& path) noexcept {
+[[gnu::hot]] ThreadTree::Place* Collector::innermost_place(Lane& lane, CallPath& path) noexcept {
   const StackOf<PathEntry>& entries = path.entries();
   if (entries.empty()) return lane.tree->place(lane.tree->root());
   const Scope* scope = path.innermost();
@@ -129,8 +129,8 @@ ThreadTree::Place* Collector::innermost_place(Lane& lane, CallPath& path) noexce
 }
 
 // The place of an operator with a stable name below another place; nullptr when the tree has no room for it.
-ThreadTree::Place* Collector::operator_place(Lane& lane, ThreadTree::Place& above, PathFrames& frames,
-                                             const leadline_operator_event& op) {
+[[gnu::hot]] ThreadTree::Place* Collector::operator_place(Lane& lane, ThreadTree::Place& above, PathFrames& frames,
+                                                          const leadline_operator_event& op) {
   const uintptr_t name = reinterpret_cast<uintptr_t>(op.name) ^ uintptr_t { op.name_generation } << kAddressBits;
   if (ThreadTree::Place* const known = above.named_child(name); known != nullptr) [[likely]]
     return known;

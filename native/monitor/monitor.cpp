@@ -195,14 +195,14 @@ void Monitor::guarded(ThreadState& state, int64_t sample_began_ns, const Handle&
   }
 }
 
-// When the core's subscriber alone hears of operators, the common ones take the short way: they are its own from begin
-// to end, and nobody else looks at them. `handle` says whether it was such a one.
+// When the core's subscriber alone hears of operators (or memory), the common ones take the short way: they are its own
+// from begin to end, and nobody else looks at them. `handle` says whether it was such a one.
 template <typename Handle>
-bool Monitor::short_way(ThreadState* state, const Handle& handle) noexcept {
+bool Monitor::short_way(ThreadState* state, const std::atomic<Subscriber*>& alone, const Handle& handle) noexcept {
   if (state == nullptr || state->measures_next()) [[unlikely]]
     return false;
   const Busy busy(*this, *state);
-  Subscriber* const sole = busy ? sole_.load(std::memory_order_acquire) : nullptr;
+  Subscriber* const sole = busy ? alone.load(std::memory_order_acquire) : nullptr;
   if (sole == nullptr) [[unlikely]]
     return false;
   const bool done = contained(*state, [&] { return handle(*sole); });
@@ -250,7 +250,7 @@ void Monitor::begin_operator_in(ThreadState& state, const leadline_operator_even
 void Monitor::begin_operator(const leadline_operator_event& op, const void* token) noexcept {
   ThreadState* state = t_state;
   const auto by_sole = [&](Subscriber& sole) { return sole.begin_operator(op, token, *state); };
-  if (short_way(state, by_sole)) [[likely]]
+  if (short_way(state, sole_, by_sole)) [[likely]]
     return;
   if (active(LEADLINE_DOMAIN_OPERATOR) == 0 && !heard_after_all(LEADLINE_DOMAIN_OPERATOR)) return;
   state = thread();
@@ -294,7 +294,7 @@ void Monitor::end_operator(const void* token) noexcept {
   const int64_t now = now_ns();
   ThreadState* state = t_state;
   const auto by_sole = [&](Subscriber& sole) { return sole.end_operator(token, now, *state); };
-  if (short_way(state, by_sole)) [[likely]]
+  if (short_way(state, sole_, by_sole)) [[likely]]
     return;
   if (active(LEADLINE_DOMAIN_OPERATOR) == 0 && !awaited(token, ScopeKind::kOperator, LEADLINE_DOMAIN_OPERATOR)) return;
   state = thread();
@@ -310,8 +310,15 @@ void Monitor::end_operator(const void* token) noexcept {
 }
 
 void Monitor::memory(const leadline_memory_event& event) noexcept {
+  ThreadState* state = t_state;
+  const auto by_sole = [&](Subscriber& sole) {
+    sole.on_memory(event, *state);
+    return true;
+  };
+  if (short_way(state, sole_of_memory_, by_sole)) [[likely]]
+    return;
   if (active(LEADLINE_DOMAIN_MEMORY) == 0) return;
-  ThreadState* state = thread();
+  state = thread();
   if (state == nullptr) return;
   const Busy busy(*this, *state);
   if (!busy) return;

@@ -119,9 +119,9 @@ class Monitor {
   uint32_t active(uint32_t domains) const noexcept { return active_.load(std::memory_order_relaxed) & domains; }
   void emit(const leadline_event& event) noexcept;
   // The same for operators, without an event to build.
-  void begin_operator(const leadline_operator_event& op, const void* token) noexcept;
-  void end_operator(const void* token) noexcept;
-  void memory(const leadline_memory_event& event) noexcept;
+  [[gnu::hot]] void begin_operator(const leadline_operator_event& op, const void* token) noexcept;
+  [[gnu::hot]] void end_operator(const void* token) noexcept;
+  [[gnu::hot]] void memory(const leadline_memory_event& event) noexcept;
   // For providers that work before they hand over an event: counts that work as own cost too.
   void event_comes() noexcept {
     ThreadState* const state = t_state;
@@ -190,7 +190,7 @@ class Monitor {
   ThreadState* thread() noexcept;
   ThreadState* new_thread() noexcept;
   void give_back(ThreadState& state) noexcept;
-  void bring_up_to_date(ThreadState& state) noexcept;
+  [[gnu::cold]] void bring_up_to_date(ThreadState& state) noexcept;
   void forget_scopes(ThreadState& state) noexcept;
   void follow_pause(ThreadState& state) noexcept;
   bool heard_after_all(uint32_t domain) noexcept;
@@ -208,13 +208,13 @@ class Monitor {
   void begin_operator_in(ThreadState& thread, const leadline_operator_event& op, const void* token);
   void end_operator_in(ThreadState& thread, const void* token, int64_t now_ns);
   template <typename Handle>
-  bool short_way(ThreadState* thread, const Handle& handle) noexcept;
+  bool short_way(ThreadState* thread, const std::atomic<Subscriber*>& sole, const Handle& handle) noexcept;
   template <typename Handle>
   bool measured_short_way(const Handle& handle);
   template <typename Handle>
   bool contained(ThreadState& thread, const Handle& handle) noexcept;
-  static void begin_sample(ThreadState& thread) noexcept;
-  void scopes_moved(ThreadState& thread) noexcept;
+  [[gnu::cold]] static void begin_sample(ThreadState& thread) noexcept;
+  [[gnu::cold]] void scopes_moved(ThreadState& thread) noexcept;
   template <typename Handle>
   void guarded(ThreadState& thread, int64_t sample_began_ns, const Handle& handle) noexcept;
   template <typename Direct, typename Make>
@@ -235,24 +235,27 @@ class Monitor {
   void wait_until_idle() noexcept;
   void refresh_active() noexcept;
 
-  const PythonSource* python_ = nullptr;
-  std::atomic<const NativeSource*> native_{nullptr};
-  ModuleNames modules_;
-  ObservingFunctions observing_;
-  std::array<Slot, kMaxSubscribers> slots_;
-  std::atomic<uint32_t> active_{0};
-  std::atomic<Subscriber*> sole_{nullptr};  // it alone hears of operators
-  std::atomic<uint32_t> used_{0};           // slots ever used; the event path looks no further
+  // What every event reads stands in one line of the cache, which hardly anybody writes.
+  alignas(64) std::atomic<const NativeSource*> native_{nullptr};
+  std::atomic<Subscriber*> sole_{nullptr};            // it alone hears of operators
+  std::atomic<Subscriber*> sole_of_memory_{nullptr};  // or of memory
   // From low to high bits: how often open scopes became void, how often the subscriber's state with them, and how often
   // measuring paused or went on. One word, since a thread that saw a new part beside an old one would never look at the
   // other again.
   std::atomic<uint64_t> version_{0};
+  std::atomic<uint32_t> active_{0};
+  std::atomic<uint32_t> used_{0};  // slots ever used; the event path looks no further
+  bool fence_needed_ = false;
+
+  const PythonSource* python_ = nullptr;
+  ModuleNames modules_;
+  ObservingFunctions observing_;
+  std::array<Slot, kMaxSubscribers> slots_;
   // When measuring paused, on a clock that stands still in pauses (CLOCK_MONOTONIC less paused_ns_), or kRuns.
   std::atomic<int64_t> paused_at_{kRuns};
   std::atomic<int64_t> paused_ns_{0};  // in all pauses that are over
   std::atomic<ThreadState*> threads_{nullptr};
-  std::mutex change_;  // subscribe and unsubscribe only
-  bool fence_needed_ = false;
+  std::mutex change_;                      // subscribe and unsubscribe only
   std::atomic<int64_t> clock_cost_ns_{0};  // of one reading, which the measuring of own cost adds
 };
 

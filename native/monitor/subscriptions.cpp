@@ -58,16 +58,18 @@ leadline_status Monitor::subscribe(uint32_t domains, leadline_callback callback,
 
 void Monitor::refresh_active() noexcept {
   uint32_t all = 0;
-  uint32_t hear_operators = 0;
-  Subscriber* sole = nullptr;
-  for (const Slot& slot : slots_) {
-    const uint32_t domains = slot.domains.load(std::memory_order_relaxed);
-    all |= domains;
-    if ((domains & LEADLINE_DOMAIN_OPERATOR) == 0) continue;
-    ++hear_operators;
-    sole = slot.subscriber;
-  }
-  sole_.store(hear_operators == 1 ? sole : nullptr, std::memory_order_seq_cst);
+  for (const Slot& slot : slots_) all |= slot.domains.load(std::memory_order_relaxed);
+  const auto sole = [this](uint32_t domain) {
+    const Slot* found = nullptr;
+    for (const Slot& slot : slots_) {
+      if ((slot.domains.load(std::memory_order_relaxed) & domain) == 0) continue;
+      if (found != nullptr) return static_cast<Subscriber*>(nullptr);
+      found = &slot;
+    }
+    return found == nullptr ? nullptr : found->subscriber;
+  };
+  sole_.store(sole(LEADLINE_DOMAIN_OPERATOR), std::memory_order_seq_cst);
+  sole_of_memory_.store(sole(LEADLINE_DOMAIN_MEMORY), std::memory_order_seq_cst);
   active_.store(all, std::memory_order_release);
 }
 

@@ -57,28 +57,31 @@ class PublishedPlaces {
     std::atomic<uintptr_t> anchor{0};
     std::atomic<uintptr_t> token{0};
   };
-  std::atomic<uint32_t> depth_{0};
+  alignas(64) std::atomic<uint32_t> depth_{0};  // in one line with the outermost levels
   std::array<Level, kDepth> levels_{};
 };
 
-struct ThreadState {
+struct ThreadState {  // NOLINT(clang-analyzer-optin.performance.Padding): in lines of the cache
   explicit ThreadState(const PythonSource* python, ModuleNames* modules) : path(python, modules) {}
 
-  CallPath path;
-  void* subscriber = nullptr;  // the in-process subscriber's own state for this thread
-  std::atomic<uint64_t> tid{0};
-  uint64_t life = 0;      // no two threads have the same, also when one takes over the state of the other
-  uint64_t version = 0;   // of the monitor, when this thread last looked
-  int64_t paused_ns = 0;  // of pauses that its clock knows of
+  // One line of the cache for what every event looks at; the path begins with the next.
+  alignas(64) std::atomic<uint32_t> busy{0};  // odd: inside an event; who unregisters waits until it has changed
+  std::atomic<uint32_t> until_sample{1};      // own cost; 1: the event that comes is measured
+  uint64_t version = 0;                       // of the monitor, when this thread last looked
+  void* subscriber = nullptr;                 // the in-process subscriber's own state for this thread
+  uint64_t life = 0;  // no two threads have the same, also when one takes over the state of the other
   uint32_t operators_open = 0;
   uint32_t unheard = 0;  // scopes that began while measuring was paused, so that nobody keeps them
   char unnamed = 0;      // its address is the token of a scope that has none, while it ends
-  ScopeData data;        // of the callbacks
+
+  alignas(64) CallPath path;
   PublishedPlaces published;
+  std::atomic<uint64_t> tid{0};
+  int64_t paused_ns = 0;  // of pauses that its clock knows of
+  ScopeData data;         // of the callbacks
 
   // Own cost, measured on events picked at random and scaled when read.
-  std::atomic<uint32_t> until_sample{1};  // 1: the event that comes is measured
-  std::atomic<uint32_t> interval{1};      // what it began at
+  std::atomic<uint32_t> interval{1};  // what until_sample began at
   bool measures_next() const noexcept { return until_sample.load(std::memory_order_relaxed) == 1; }
   void count_event() noexcept {
     until_sample.store(until_sample.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
@@ -90,7 +93,6 @@ struct ThreadState {
   std::atomic<uint64_t> sampled{0};    // the events of those intervals
   std::atomic<size_t> held_bytes{0};   // of the frame tables, as of the last sample
 
-  std::atomic<uint32_t> busy{0};  // odd: inside an event; who unregisters waits until it has changed
   std::atomic<bool> alive{true};
   ThreadState* next = nullptr;  // list of all states, newest first; never shortened
 };

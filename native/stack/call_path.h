@@ -36,37 +36,39 @@ struct PathEntry {
 
 enum class ScopeKind : uint8_t { kOperator, kRegion, kPhase, kApi };
 
-struct Scope {
+// In the order in which they are needed: what an operator without anything special asks of its scope stands in the
+// first line of the cache.
+struct alignas(64) Scope {
   const void* token = nullptr;  // identifies the begin to its end
   ScopeKind kind = ScopeKind::kOperator;
-  bool backward = false;       // an operator run by autograd
-  bool deferred = false;       // its place is settled by what begins inside
-  bool below_module = false;   // an nn.Module or a phase encloses it
-  bool anchor_inside = false;  // the anchor frame itself shows below the scope (regions)
-  bool suspends = false;       // the anchor is a generator's or a coroutine's frame
-  bool returned = false;       // it has come back to the path, and nobody has taken note of it yet
-  bool unheard = false;        // the core's own subscriber was not told its begin, so neither is its end
-  uint32_t python_base = 0;    // Python frames that lie above it
-  uint32_t entry = 0;          // its own entry
-  uint32_t children = 0;       // scopes that ended directly inside
-  uintptr_t anchor = 0;        // Python frame on which it stands
-  uintptr_t anchor_code = 0;   // code of that frame, 0 where the frame cannot have ended before the scope
-  uintptr_t stack = 0;         // native stack pointer at its begin: native frames outside of it have larger addresses
-  int64_t begin_ns = 0;        // of its present stay on the path
-  int64_t child_ns = 0;        // time of scopes inside, of those directly below it, since then
-  int64_t earlier_ns = 0;      // time of its stays before
-  int64_t sequence = -1;
-  uint64_t forward_thread = 0;   // of a backward operator
+  bool backward = false;         // an operator run by autograd
+  bool deferred = false;         // its place is settled by what begins inside
+  bool below_module = false;     // an nn.Module or a phase encloses it
+  bool anchor_inside = false;    // the anchor frame itself shows below the scope (regions)
+  bool suspends = false;         // the anchor is a generator's or a coroutine's frame
+  bool returned = false;         // it has come back to the path, and nobody has taken note of it yet
+  bool unheard = false;          // the core's own subscriber was not told its begin, so neither is its end
+  void* place = nullptr;         // the subscriber's, of its node while it stays where it began; nullptr: ask its entry
+  int64_t begin_ns = 0;          // of its present stay on the path
+  int64_t child_ns = 0;          // time of scopes inside, of those directly below it, since then
+  uint32_t children = 0;         // scopes that ended directly inside
   uint32_t last_child_node = 0;  // the subscriber's, of the last of the children
+  uint32_t python_base = 0;      // Python frames that lie above it
+  uint32_t entry = 0;            // its own entry
+  uint32_t data_row = 0;         // what callbacks keep for it, see monitor/scope_data.h; 0: nothing
   PathFrameId last_child_frame{};
   int64_t last_child_ns = 0;
-  int64_t mark = 0;        // subscriber's note at begin
-  int64_t parts_mark = 0;  // and another one
-  void* place = nullptr;   // the subscriber's, of its node while it stays where it began; nullptr: ask its entry
-  uint32_t flags = 0;      // LEADLINE_REGION_FLAG_..., of phases
-  uint32_t data_row = 0;   // what callbacks keep for it, see monitor/scope_data.h; 0: nothing
-  int64_t paused_ns = 0;   // of its time so far, in pauses: no part of any figure
-  int64_t running_ns = 0;  // regions and phases: CPU time while it was the innermost of them
+  int64_t earlier_ns = 0;  // time of its stays before
+  uintptr_t anchor = 0;    // Python frame on which it stands
+  int64_t sequence = -1;
+  uint64_t forward_thread = 0;  // of a backward operator
+  uintptr_t anchor_code = 0;    // code of that frame, 0 where the frame cannot have ended before the scope
+  uintptr_t stack = 0;          // native stack pointer at its begin: native frames outside of it have larger addresses
+  int64_t mark = 0;             // subscriber's note at begin
+  int64_t parts_mark = 0;       // and another one
+  int64_t paused_ns = 0;        // of its time so far, in pauses: no part of any figure
+  int64_t running_ns = 0;       // regions and phases: CPU time while it was the innermost of them
+  uint32_t flags = 0;           // LEADLINE_REGION_FLAG_..., of phases
 };
 
 class CallPath {
@@ -209,10 +211,10 @@ class CallPath {
   static std::atomic<bool> checked_;
   static std::atomic<const NativeSource*> native_;
   void check_walk() const;
-  void sync_with_chain(int64_t at_ns);
+  [[gnu::hot]] void sync_with_chain(int64_t at_ns);
   const CallAnchors::Anchor* standing_call() const noexcept;
   void note_calls() noexcept;
-  bool sync_by_comparing();
+  [[gnu::hot]] bool sync_by_comparing();
   void sync_by_walking(int64_t at_ns);
   void show(size_t begin, size_t end, uint32_t base);
   void append(const RawFrame& raw);
@@ -257,15 +259,21 @@ class CallPath {
   bool parked_in_walk(size_t end) const noexcept;
   void put_back(const Aside& scope, int64_t time_ns);
 
+  // What every event needs stands together, in few lines of the cache.
   const PythonSource* python_;
-  PathFrames frames_;
+  uintptr_t top_ = 0;               // innermost Python frame at the last sync
+  int64_t stopped_ns_ = INT64_MAX;  // when the clock of the scopes stopped; it runs: never
+  bool moved_ = false;
+  bool cut_ = false;  // the last walk had more frames than are kept
+  StackOf<Scope> scopes_;
   StackOf<PathEntry> entries_;
   StackOf<ShownFrame> shown_;
-  StackOf<Scope> scopes_;
+  std::vector<Aside> aside_;  // between bring_up() and pop(), outermost first
+
+  PathFrames frames_;
   CallAnchors anchors_;
   std::vector<Aside> parked_;    // of suspended coroutines, outermost first
   uint64_t parked_bits_ = 0;     // a bit for each of their anchors
-  std::vector<Aside> aside_;     // between bring_up() and pop(), outermost first
   std::vector<Aside> moved_to_;  // of one change of the path, kept for its memory
   std::vector<Departed> departed_;
   std::vector<RawFrame> walk_;
@@ -276,11 +284,7 @@ class CallPath {
   uint32_t callers_made_ = 0;
   std::unordered_map<uintptr_t, PathFrameId> native_known_;  // by the address of the call
   size_t walked_ = 0;
-  uintptr_t top_ = 0;               // innermost Python frame at the last sync
-  int64_t stopped_ns_ = INT64_MAX;  // when the clock of the scopes stopped; it runs: never
-  uint64_t codes_freed_ = 0;        // when `shown_` was last compared
-  bool moved_ = false;
-  bool cut_ = false;  // the last walk had more frames than are kept
+  uint64_t codes_freed_ = 0;  // when `shown_` was last compared
 };
 
 }  // namespace leadline

@@ -146,7 +146,7 @@ class PathFrames {
     PathFrameId id{};
   };
   static constexpr size_t kTextSlots = 512;
-  PathFrameId operator_by_text(const char* name, std::optional<uint16_t> stable, const char* inputs);
+  [[gnu::hot]] PathFrameId operator_by_text(const char* name, std::optional<uint16_t> stable, const char* inputs);
   const char* keep(std::string_view text);
   bool full(FrameKind kind, PathFrameId* instead);
   PathFrameId add(const PathFrame& frame);

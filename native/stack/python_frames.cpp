@@ -48,7 +48,7 @@ uintptr_t skip_shims(uintptr_t frame) noexcept {
   return frame;
 }
 
-uintptr_t top() {
+[[gnu::hot]] uintptr_t top() {
   const uintptr_t thread = thread_state();
   return thread == 0 ? 0 : skip_shims(raw_top(thread));
 }
@@ -108,7 +108,8 @@ bool same_statement(uintptr_t frame, const ShownFrame& shown) noexcept {
 uintptr_t first_local(uintptr_t frame, uintptr_t expected);
 
 // The comparison knows where the next frame ought to be, so the processor need not wait for one frame to find the next.
-size_t matching(uintptr_t top, const ShownFrame* shown, size_t from, size_t count, uintptr_t end, bool inside) {
+[[gnu::hot]] size_t matching(uintptr_t top, const ShownFrame* shown, size_t from, size_t count, uintptr_t end,
+                             bool inside) {
   constexpr size_t kFarthest = 16;  // from the innermost frame to the first that is shown
   uintptr_t frame = top;
   size_t level = 0;

@@ -67,7 +67,7 @@ class StackOf {
   auto rend() noexcept { return std::make_reverse_iterator(begin()); }
 
  private:
-  [[gnu::noinline]] void grow(size_t room) {
+  [[gnu::noinline, gnu::cold]] void grow(size_t room) {
     T* const grown = std::allocator<T>().allocate(room);
     for (size_t i = 0; i < size_; ++i) std::construct_at(grown + i, begin_[i]);
     std::allocator<T>().deallocate(begin_, room_);

@@ -5,14 +5,11 @@ Times of the same are in bench/results/gpu_provider.md; a busy machine changes t
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from tests.counted import built, counts
 
-ROOT = Path(__file__).resolve().parents[2]
 LAUNCH, RECORD = 2_350, 2_900
 """At most so many instructions: begin and end of a launch on the program's thread, a kernel's record on ours. Measured
 when they were set: 2,127 and 2,622, with GCC 12."""
@@ -21,26 +18,12 @@ FEW, MANY = 2_000, 12_000
 
 @pytest.fixture(scope="module")
 def program() -> Path:
-    """`nvidia_bench`, beside the extension that the tests use."""
-    if not shutil.which("valgrind") or not shutil.which("cmake"):
-        pytest.skip("valgrind and cmake are needed to count instructions")
-    build = next(iter(sorted(ROOT.glob("build/cp*/CMakeCache.txt"))), None)
-    if build is None:
-        pytest.skip("the extension was built elsewhere; `make build` makes a folder to build nvidia_bench in")
-    made = subprocess.run(
-        ["cmake", "--build", str(build.parent), "--target", "nvidia_bench"], capture_output=True, text=True, check=False
-    )
-    assert made.returncode == 0, made.stdout[-2000:] + made.stderr[-2000:]
-    return build.parent / "native/testing/nvidia_bench"
+    return built("nvidia_bench")
 
 
 def instructions(program: Path, what: str, count: int) -> int:
     """Of the whole program."""
-    command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", str(program), "once", what, str(count)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    match = re.search(r"Collected : (\d+)", done.stderr)
-    assert match is not None, done.stderr
-    return int(match[1])
+    return counts(program, "once", what, str(count))["Ir"]
 
 
 def each(program: Path, what: str) -> float:

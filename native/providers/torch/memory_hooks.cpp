@@ -72,7 +72,7 @@ bool wanted() noexcept {
   return g_running.load(std::memory_order_relaxed) && Monitor::instance().active(LEADLINE_DOMAIN_MEMORY) != 0;
 }
 
-void* alloc_cpu(size_t bytes) {
+[[gnu::hot]] void* alloc_cpu(size_t bytes) {
   void* address = g_alloc_cpu.load(std::memory_order_relaxed)(bytes);
   if (address != nullptr && wanted()) emit(address, static_cast<int64_t>(bytes), 0, -1, -1, -1);
   if (address != nullptr && ValueNumbers::on()) [[unlikely]]
@@ -80,7 +80,7 @@ void* alloc_cpu(size_t bytes) {
   return address;
 }
 
-void free_cpu(void* address) {
+[[gnu::hot]] void free_cpu(void* address) {
   // Before the memory is given back: another thread may get the address at once.
   if (address != nullptr && wanted()) emit(address, INT64_MIN, 0, -1, -1, -1);
   if (address != nullptr && ValueNumbers::on()) [[unlikely]]

@@ -21,15 +21,17 @@ namespace {
 constexpr int kProbeRuns = 4;
 
 // Read by callbacks of any thread; written before they are registered. Callbacks may still run once after detach, so
-// this lives on.
-struct Shared {
+// this lives on. What every operator needs stands in the first line of the cache.
+struct alignas(64) Shared {
   std::atomic<bool> running{false};
-  Symbols symbols;
-  Offsets offsets;
+  // Nothing but name and number is asked of an operator that has a schema.
+  bool plain = false;
   bool has_offsets = false;
   bool keeps_names = false;  // see OperatorNames
   bool shapes = false;
   std::atomic<bool> shapes_rest{false};
+  Offsets offsets;
+  Symbols symbols;
 };
 Shared g_shared;
 
@@ -67,9 +69,10 @@ void number_values(const RecordFunction& function, const leadline_operator_event
   }
 }
 
+// Of any kind. With what it needs apart from begin_operator(), which nearly all operators take.
 template <Scope kScope>
-std::unique_ptr<ObserverContext> begin_operator(const RecordFunction& function) noexcept {
-  Monitor::instance().event_comes();
+[[gnu::noinline, gnu::hot]] std::unique_ptr<ObserverContext> begin_other_operator(
+    const RecordFunction& function) noexcept {
   leadline_operator_event op{};
   op.sequence = -1;
   op.backward = kScope == Scope::kBackwardFunction ? 1 : 0;
@@ -113,6 +116,28 @@ std::unique_ptr<ObserverContext> begin_operator(const RecordFunction& function) 
   return talks ? Communication::open(g_shared.symbols, true, InFlight::begin(op.name)) : nullptr;
 }
 
+template <Scope kScope>
+[[gnu::hot]] std::unique_ptr<ObserverContext> begin_operator(const RecordFunction& function) noexcept {
+  Monitor& monitor = Monitor::instance();
+  monitor.event_comes();
+  if constexpr (kScope == Scope::kFunction) {
+    const Offsets& offsets = g_shared.offsets;
+    if (g_shared.plain && field<uint8_t>(function, offsets.has_schema) == 1) [[likely]] {
+      leadline_operator_event op{};
+      op.name = *field<const char* const*>(function, offsets.schema);
+      if (!communicates(op.name)) [[likely]] {
+        op.stable_name = 1;
+        op.name_generation = OperatorNames::generation();
+        op.sequence = field<int64_t>(function, offsets.sequence);
+        if (op.sequence >= 0) op.thread = this_thread();
+        monitor.begin_operator(op, &function);
+        return nullptr;
+      }
+    }
+  }
+  return begin_other_operator<kScope>(function);
+}
+
 void region(const RecordFunction& function, leadline_phase phase) noexcept {
   leadline_event event{};
   event.domain = LEADLINE_DOMAIN_REGION;
@@ -136,7 +161,7 @@ void region(const RecordFunction& function, leadline_phase phase) noexcept {
 }
 
 template <Scope kScope>
-std::unique_ptr<ObserverContext> on_start(const RecordFunction& function) {
+[[gnu::hot]] std::unique_ptr<ObserverContext> on_start(const RecordFunction& function) {
   if (g_shared.running.load(std::memory_order_relaxed)) {
     if constexpr (kScope == Scope::kUserScope) {
       region(function, LEADLINE_BEGIN);
@@ -150,7 +175,7 @@ std::unique_ptr<ObserverContext> on_start(const RecordFunction& function) {
 }
 
 template <Scope kScope>
-void on_end(const RecordFunction& function, ObserverContext* context) {
+[[gnu::hot]] void on_end(const RecordFunction& function, ObserverContext* context) {
   if constexpr (kScope == Scope::kFunction) {
     if (context != nullptr) [[unlikely]]
       static_cast<Communication*>(context)->close();
@@ -277,6 +302,7 @@ bool Provider::attach(const ProviderOptions& options, std::string* message) {
   if (offsets) g_shared.offsets = *offsets;
   g_shared.shapes = options.shapes && symbols->input_shapes != nullptr;
   if (options.shapes && !g_shared.shapes) append(message, "this torch does not tell the shapes of inputs");
+  g_shared.plain = g_shared.has_offsets && g_shared.keeps_names && g_shared.offsets.schema != 0 && !g_shared.shapes;
   if (options.memory) {
     const bool memory = memory_.attach(&why);
     status_["memory"] = memory;
