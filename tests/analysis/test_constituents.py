@@ -6,6 +6,7 @@ from tests.analysis.test_findings import training
 
 from leadline.analysis.analyze import analyze
 from leadline.analysis.case import Case
+from leadline.analysis.rules.grows import Grows
 from leadline.analysis.rules.unrolled_loop import _loops
 
 MS = 1_000_000
@@ -144,3 +145,25 @@ def test_samples_of_chance_of_one_pass_or_that_nobody_waits_for_are_left_alone(t
     assert samples(tmp_path, "return self.texts[i]", passes=1) == []
     assert samples(tmp_path, "return self.texts[i]", passes=20) == []
     assert samples(tmp_path, "return self.texts[i]", loading_ms=1) == []
+
+
+def growing(*calls: int):
+    profile = training()
+    steady = {"file": "/home/ada/train.py", "line": 42, "function": "main", "what": "aten::linear"}
+    steady |= {"steps": [10, 20, 40], "calls": [10, 20, 40], "ns": [MS, 2 * MS, 4 * MS]}
+    hooked = {"file": "/home/ada/train.py", "line": 9, "function": "save", "what": "aten::std"}
+    hooked |= {"steps": [10, 20, 40], "calls": list(calls), "ns": [MS * number // 100 for number in calls]}
+    profile.meta["growth"] = [steady, hooked]
+    return Grows()._more_calls(Case(profile), profile.meta["growth"], Grows().values({}))
+
+
+def test_a_function_that_is_called_more_often_in_each_part_of_a_run_is_named():
+    (one,) = growing(30, 300, 1600)
+    assert one.title == "save calls 13 times as many operators a step late in the run as early"
+    assert (one.lines[0].line, one.severity.value) == (9, "warning")
+    assert "hooks" in one.remedy
+
+
+def test_a_function_that_is_called_more_often_for_a_while_is_not():
+    assert growing(30, 600, 800) == []
+    assert growing(100, 200, 400) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -49,7 +50,7 @@ class Grows(Rule):
         paths = [one for one in (_read(row, sampled=contended) for row in rows) if one is not None]
         late = sum(one.last * one.row["calls"][-1] for one in paths)
         if late <= 0:
-            return []
+            return self._more_calls(case, rows, values)
         found = []
         for one in paths:
             share = one.last * one.row["calls"][-1] / late
@@ -59,7 +60,40 @@ class Grows(Rule):
                 found.append((one, factor, share))
         found = [item for item in found if item[2] * (1 - 1 / max(item[1], item[0].calls)) >= _GAIN]
         found.sort(key=lambda item: -item[2] * (1 - 1 / max(item[1], item[0].calls, 1.01)))
-        return [self._finding(case, found)] if found else []
+        return [self._finding(case, found)] if found else self._more_calls(case, rows, values)
+
+    def _more_calls(self, case: Case, rows: list[Mapping[str, Any]], values: Values) -> list[Finding]:
+        """A function that calls more operators in each part of the run than in the one before: no load of the machine
+        makes it so."""
+        paths = [one for one in (_read(row, sampled=False) for row in rows if row.get("what")) if one is not None]
+        late = sum(one.row["ns"][-1] for one in paths)
+        more = [one for one in paths if one.calls >= 1 + values["factor"] and _ever_more(one.row)]
+        functions: dict[tuple[str, str], list[_Path]] = {}
+        for one in more:
+            functions.setdefault((str(one.row["file"]), str(one.row["function"])), []).append(one)
+        if not functions or late <= 0:
+            return []
+        (file, function), found = max(functions.items(), key=lambda item: sum(one.row["ns"][-1] for one in item[1]))
+        share = sum(one.row["ns"][-1] for one in found) / late
+        often = max(found, key=lambda one: int(one.row["ns"][-1]))
+        gain = share * (1 - 1 / often.calls)
+        if share < values["share"] or gain < _GAIN:
+            return []
+        return [
+            Finding(
+                self.name,
+                Severity.WARNING if often.calls >= 2 else Severity.INFO,
+                f"{function} calls {times(often.calls)} times as many operators a step late in the run as early",
+                case.gain(gain * case.total_ns, (0.3, 0.8, 1), "measured: the number of its calls early in the run"),
+                (),
+                (case.line_at(file, int(often.row["line"]), function),),
+                (f"{percent(share)} of the operators' time in the late part of the run, {often.row['what']} first",),
+                "Look at what the number of calls depends on: hooks or callbacks that are registered again and never "
+                "removed, a list, a history or a text that grows with the steps.",
+                self.learn_more,
+                gain,
+            )
+        ]
 
     def _finding(self, case: Case, found: list[tuple[_Path, float, float]]) -> Finding:
         one, factor, share = found[0]
@@ -103,6 +137,12 @@ class Grows(Rule):
             self.learn_more,
             gain,
         )
+
+
+def _ever_more(row: Mapping[str, Any]) -> bool:
+    """Whether each part of the run has more calls a step than the one before."""
+    rates = [calls / max(steps, 1) for calls, steps in zip(row["calls"], row["steps"], strict=False)]
+    return all(later > 1.2 * before for before, later in itertools.pairwise(rates))
 
 
 def _usual_change(found: list[tuple[_Path, float, float]]) -> float:
