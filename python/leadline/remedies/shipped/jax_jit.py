@@ -83,7 +83,7 @@ class Jit(Remedy):
         if self._refusal:
             return self._refusal
         if not self._found:
-            return f"the program has no function {self.chosen} of its own when its first step has ended"
+            return f"the program has no function {self.chosen} when its first step has ended"
         if not self._calls:
             inside = self._traced
             return f"{self.chosen} is called {'inside of a compiled program only' if inside else 'by no later step'}"
