@@ -47,11 +47,11 @@ def broadcast_larger(case: Case, rule: str, learn_more: str) -> list[Finding]:
         ]
         mask = np.zeros(len(case.tree), np.bool_)
         mask[[row, *large]] = True
-        found = np.flatnonzero(case.first_of(mask))
-        ns = int(case.inclusive_time[found].sum())
+        concerned = np.flatnonzero(case.first_of(mask))
+        ns = int(case.inclusive_time[concerned].sum())
         share = case.share(ns)
         if share >= _LEAST and (best is None or share > best.weight):
-            best = _finding(case, rule, learn_more, row, shapes[row], result, found, ns)
+            best = _finding(case, rule, learn_more, row, shapes[row], result, concerned, ns)
     return [] if best is None else [best]
 
 

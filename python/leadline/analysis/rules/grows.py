@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,7 @@ class Grows(Rule):
         found.sort(key=lambda item: -item[2] * (1 - 1 / max(item[1], item[0].calls, 1.01)))
         return [self._finding(case, found)] if found else self._more_calls(case, rows, values)
 
-    def _more_calls(self, case: Case, rows: list[Mapping[str, Any]], values: Values) -> list[Finding]:
+    def _more_calls(self, case: Case, rows: Sequence[Mapping[str, Any]], values: Values) -> list[Finding]:
         """A function that calls more operators in each part of the run than in the one before: no load of the machine
         makes it so."""
         paths = [one for one in (_read(row, sampled=False) for row in rows if row.get("what")) if one is not None]
