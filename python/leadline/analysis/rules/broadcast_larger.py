@@ -73,7 +73,7 @@ def _finding(
         unique_lines(case.lines([row, *order.tolist()])),
         (f"{case.name(row)} makes it; {len(rows)} operators of {case.function(row)} work on such tensors",),
         (
-            "Give both the same shape (`squeeze(1)` or `unsqueeze(1)`): as it is, each element meets every other one."
+            "Give both the same shape (`squeeze(1)` or `unsqueeze(1)`); now each element meets every other one."
             if accident
             else "Avoid the tensor of all pairs: where it is multiplied or summed at once, a closed form, a matrix "
             "product (matmul, einsum) or torch.cdist needs none."
