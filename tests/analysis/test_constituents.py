@@ -7,7 +7,7 @@ from tests.analysis.test_findings import training
 from leadline.analysis.analyze import analyze
 from leadline.analysis.case import Case
 from leadline.analysis.rules.grows import Grows
-from leadline.analysis.rules.unrolled_loop import _loops
+from leadline.analysis.rules.unrolled_loop import nests
 
 MS = 1_000_000
 MIB = 1 << 20
@@ -118,7 +118,7 @@ def test_of_loops_that_are_unrolled_inside_of_one_another_the_outermost_comes_fi
     group = {"turns": 120, "operations": 400, "primitive": "mul"}
     group["frames"] = [[str(file), 3, "field"], [str(file), 7, "solve"]]
     case = Case(training(AT))
-    assert list(_loops(case, {"groups": [group]}).items()) == [
+    assert list(nests(case, {"groups": [group]}).items()) == [
         (((str(file), 6, "solve"), (str(file), 2, "field")), (120, 400))
     ]
 
@@ -154,7 +154,7 @@ def growing(*calls: int):
     hooked = {"file": "/home/ada/train.py", "line": 9, "function": "save", "what": "aten::std"}
     hooked |= {"steps": [10, 20, 40], "calls": list(calls), "ns": [MS * number // 100 for number in calls]}
     profile.meta["growth"] = [steady, hooked]
-    return Grows()._more_calls(Case(profile), profile.meta["growth"], Grows().values({}))
+    return Grows().more_calls(Case(profile), profile.meta["growth"], Grows().values({}))
 
 
 def test_a_function_that_is_called_more_often_in_each_part_of_a_run_is_named():

@@ -50,7 +50,7 @@ class Grows(Rule):
         paths = [one for one in (_read(row, sampled=contended) for row in rows) if one is not None]
         late = sum(one.last * one.row["calls"][-1] for one in paths)
         if late <= 0:
-            return self._more_calls(case, rows, values)
+            return self.more_calls(case, rows, values)
         found = []
         for one in paths:
             share = one.last * one.row["calls"][-1] / late
@@ -60,9 +60,9 @@ class Grows(Rule):
                 found.append((one, factor, share))
         found = [item for item in found if item[2] * (1 - 1 / max(item[1], item[0].calls)) >= _GAIN]
         found.sort(key=lambda item: -item[2] * (1 - 1 / max(item[1], item[0].calls, 1.01)))
-        return [self._finding(case, found)] if found else self._more_calls(case, rows, values)
+        return [self._finding(case, found)] if found else self.more_calls(case, rows, values)
 
-    def _more_calls(self, case: Case, rows: Sequence[Mapping[str, Any]], values: Values) -> list[Finding]:
+    def more_calls(self, case: Case, rows: Sequence[Mapping[str, Any]], values: Values) -> list[Finding]:
         """A function that calls more operators in each part of the run than in the one before: no load of the machine
         makes it so."""
         paths = [one for one in (_read(row, sampled=False) for row in rows if row.get("what")) if one is not None]

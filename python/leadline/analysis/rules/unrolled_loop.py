@@ -30,7 +30,7 @@ class UnrolledLoop(Rule):
             function = str(note.get("function"))
             rows, ns = compiling(case, function)
             every = max(int(note.get("operations", 0)), 1)
-            for (outer, *inner), (turns, operations) in _loops(case, note).items():
+            for (outer, *inner), (turns, operations) in nests(case, note).items():
                 part = ns * min(1.0, operations / every)
                 if turns < values["turns"] or operations < values["part"] * every or part < values["compile"]:
                     continue
@@ -61,7 +61,7 @@ class UnrolledLoop(Rule):
         return sorted(made, key=lambda one: -one.weight)[:3]
 
 
-def _loops(case: Case, note: Mapping[str, Any]) -> dict[tuple[_Loop, ...], tuple[int, int]]:
+def nests(case: Case, note: Mapping[str, Any]) -> dict[tuple[_Loop, ...], tuple[int, int]]:
     """Turns and operations of each loop in the user's source that operations were asked for in, with the loops that
     functions called there have, the outermost first: their turns are all together. Where no loop is in sight, as around
     functions that are applied to every leaf of a tree, nothing is said."""
