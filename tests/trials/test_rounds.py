@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from leadline.cli.trial_run import _notes
+from leadline.cli.trial_run import notes_of
 from leadline.remedies.plan import Plan
 from leadline.trials import processes
 from leadline.trials import rounds as module
@@ -40,7 +40,7 @@ def _turns(
 
 
 def _said(found: Rounds) -> str:
-    return " ".join(_notes(found, argparse.Namespace(rounds=5)))
+    return " ".join(notes_of(found, argparse.Namespace(rounds=5)))
 
 
 def test_a_program_that_differs_from_run_to_run_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,14 +191,14 @@ def compare(
         plan.mark,
         rounds.number,
         noise(base),
-        (*first.notes, *_notes(rounds, arguments)),
+        (*first.notes, *notes_of(rounds, arguments)),
         dict(base[0].record.get("versions", {})),
         complete=not (rounds.interrupted or rounds.stopped),
         sources=dict(base[0].record.get("sources", {})),
     )
 
 
-def _notes(rounds: Rounds, arguments: argparse.Namespace) -> list[str]:
+def notes_of(rounds: Rounds, arguments: argparse.Namespace) -> list[str]:
     notes = []
     if rounds.interrupted:
         notes.append("Ctrl-C ended the trial; these are the rounds until then.")
