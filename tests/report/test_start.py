@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from tests.analysis.drawn_jax import PAIRS
 
 from leadline.names.kernels import kernel_words
 from leadline.profiles.build import build
@@ -163,3 +164,12 @@ process train.py {rank} | pid={rank + 1} rank={rank}
     bars = rank_bars(build(text))
     assert [round(one.wait_ns / 1e6) for one in bars] == [90, 15], "a wait is a part of its call"
     assert [one.late for one in bars] == [False, True]
+
+
+@pytest.mark.parametrize("rule", sorted(PAIRS))
+def test_a_gain_is_called_uncertain_where_the_verdict_calls_it_so(rule):
+    problem, *_ = PAIRS[rule]
+    built = build_report(problem(), ReportOptions(verdict=True), "run.leadline")
+    for one in built.start.help if built.start is not None else ():
+        assert (one.known == "uncertain") == ("uncertain; `" in one.change), one
+        assert one.known != "uncertain" or f"`{one.command}`" in one.change

@@ -369,6 +369,7 @@ def _helped(fix: Fix, finding: Finding | None, account: Account | None, file: st
     scenario = finding.scenario if finding is not None else ""
     command = f"leadline whatif {file} {scenario}" if scenario else f"leadline analyze {file} --rule {fix.rule}"
     command = fix.measured_by or command
+    uncertain = fix.measured_by and not fix.tried and fix.known != "at most"  # as fix_text says it
     remedy, evidence = (finding.remedy, finding.evidence) if finding is not None else ("", ())
     if fix.rule == CORES and account is not None:
         command, remedy = "uptime", CORES_REMEDY
@@ -379,7 +380,7 @@ def _helped(fix: Fix, finding: Finding | None, account: Account | None, file: st
         fix.gain_ns,
         fix.low_ns,
         fix.high_ns,
-        fix.known,
+        "uncertain" if uncertain else fix.known,
         said,
         fix.rule,
         scenario,

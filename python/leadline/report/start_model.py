@@ -68,7 +68,8 @@ class Kernel:
 @dataclass(frozen=True)
 class Help:
     """One thing that would help. `change`: `about 38 ms of 174 ms (30 to 40 ms)`; `known`: measured, simulated,
-    estimated or at most; `command`: tries or shows it; `evidence` and `remedy` are the finding's."""
+    estimated, at most, or uncertain (`command` measures it); `command`: tries or shows it; `evidence` and `remedy` are
+    the finding's."""
 
     do: str
     place: Place | None

@@ -12,6 +12,7 @@ const SURE: Record<string, string> = {
   simulated: "the step was replayed with the change, see docs/whatif.md",
   estimated: "a range from what similar changes gained",
   "at most": "a bound: no more than this can be gained",
+  uncertain: "a profile cannot tell it well; the command below measures it",
 };
 
 export function HelpCard({ opened, start }: { opened: Opened; start: Start }) {
@@ -89,7 +90,7 @@ function Entry({ opened, help, start }: { opened: Opened; help: Help; start: Sta
 }
 
 function gainText(help: Help, start: Start): string {
-  const ranged = help.high_ns > help.low_ns;
+  const ranged = help.known !== "uncertain" && help.high_ns > help.low_ns;
   const range = ranged ? ` (${duration(help.low_ns)} to ${duration(help.high_ns)})` : "";
   if (help.known === "at most") return `at most ${duration(help.high_ns)}`;
   const { wall_ns } = start;
