@@ -187,8 +187,8 @@ void PageWatch::open_all() noexcept {
   };
   // Whoever reads a tensor beside the operator may be in the handler now, about to open a block for loads only: it is
   // waited for, and what it left is opened. That one may also have come and gone between the first opening and the
-  // look at at_work_, so the second opening is never left out. Faults meanwhile are tried again; the first opening makes
-  // them rare, so that the wait is short.
+  // look at at_work_, so the second opening is never left out. Faults meanwhile are tried again; the first opening
+  // makes them rare, so that the wait is short.
   ending_.store(true);
   open_spans();
   count_.store(0);
