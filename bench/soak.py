@@ -91,6 +91,9 @@ def main() -> int:
     parser.add_argument("--windows", type=float, default=100)
     parser.add_argument("--every", default="2s")
     parser.add_argument("--torch", action="store_true", help="run an operator of torch in each region")
+    parser.add_argument(
+        "--most-growth", type=int, default=MOST_GROWTH, help="bytes over the last half; a short run still warms up then"
+    )
     parser.add_argument("--table", action="store_true", help="the numbers that count, into bench/results")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -194,7 +197,8 @@ def outside(folder: Path, arguments: argparse.Namespace) -> int:
         "seconds": round(time.monotonic() - began, 1),
     }
     print(json.dumps(said))
-    flat = grown <= MOST_GROWTH or lasting(marks[MARKS // 2 :]) <= MOST_GROWTH // 4
+    most = arguments.most_growth
+    flat = grown <= most or lasting(marks[MARKS // 2 :]) <= most // 4
     good = flat and handles <= 0 and counts["operator"] == wanted and len(files) > 1
     return 0 if good else 1
 

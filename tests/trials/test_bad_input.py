@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.trials.programs import leadline, tried, write_program
@@ -54,14 +55,19 @@ for _ in range(30):
 """
 
 
+def _slow(*values: str) -> Any:
+    """A whole trial takes 12 to 18 s: one of this kind at every run, all of them at night."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
     ("change", "kind", "fix", "reason"),
     [
-        ("model.compile(backend='eager')", "", "compile", "the program is compiled already"),
+        _slow("model.compile(backend='eager')", "", "compile", "the program is compiled already"),
         ("model = torch.compile(model, backend='eager')", "", "compile", "the program is compiled already"),
-        ("model.bfloat16()", ".bfloat16()", "autocast", "in bfloat16 or under autocast already"),
-        ("", "", "compile=reduce-overhead", "records CUDA graphs"),
-        ("", "", "autocast=fp16", "autocast in bfloat16 runs here"),
+        _slow("model.bfloat16()", ".bfloat16()", "autocast", "in bfloat16 or under autocast already"),
+        _slow("", "", "compile=reduce-overhead", "records CUDA graphs"),
+        _slow("", "", "autocast=fp16", "autocast in bfloat16 runs here"),
     ],
 )
 def test_what_a_program_has_already_is_not_applied(
@@ -75,6 +81,7 @@ def test_what_a_program_has_already_is_not_applied(
     assert reason in row["sentence"]
 
 
+@pytest.mark.slow
 def test_a_pair_of_ranks_is_compared_by_its_slowest(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     program = """
