@@ -28,6 +28,7 @@ Mask = NDArray[np.bool_]
 _SEVERAL = 1.5  # times as many optimizers' steps as gradients: several optimizers take turns behind one backward pass
 _PROGRAM = re.compile(r"^(jit|pjit|pmap)\(")
 _MOST = 0.5  # of the outermost calls' time: the step's own
+_EXTREME = 2.0**62  # times of a damaged file stay numbers
 
 
 @dataclass(frozen=True)
@@ -309,7 +310,8 @@ class _Tree:
         tree = self.tree
         key = np.stack((tree.frames["name"][tree.frame_of[rows]].astype(np.int64), tree.parent[rows]))
         _, first, group = np.unique(key, axis=1, return_index=True, return_inverse=True)
-        sums: Rows = np.bincount(group.ravel(), values[rows], len(first)).astype(np.int64)[group.ravel()]
+        whole = np.clip(np.bincount(group.ravel(), values[rows], len(first)), -_EXTREME, _EXTREME)
+        sums: Rows = whole.astype(np.int64)[group.ravel()]
         is_first = np.zeros(len(rows), np.bool_)
         is_first[first] = True
         return is_first, sums
