@@ -64,7 +64,7 @@ class OfCompilations(OfSource):
         return 0 if 2 * runs < loop.steps else number - max(1, -(-runs // loop.steps))
 
     def around(self, loop: Loop) -> Around:
-        """What stands beside the lines of this loop; found once for the one that was asked for last."""
+        """What is not on the lines of this loop; found once for the one that was asked for last."""
         known = self._known_around
         if known is None or known[0] is not loop:
             known = self._known_around = (loop, around(self.tree, loop, self.sources))

@@ -16,7 +16,7 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 class Programs:
-    """`actions`: what is done with each program when it is made; `called`: what is told of each call that runs one,
+    """`actions`: what is done with each program when it is made; `called`: what is recorded of each call that runs one,
     with its result; `jit`: JAX's own, once it is imported."""
 
     def __init__(self, trial: Trial) -> None:

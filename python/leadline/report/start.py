@@ -38,7 +38,7 @@ MOST_ROWS = 8
 MOST_WALLS = 60
 OUTSIDE = "outside of phases"
 _ONE_LINE, _MOSTLY = 0.85, 0.6
-"""Of a step on one line: from where on that line is told apart, and where it calls several modules."""
+"""Of a step on one line: from where on a line is split, and where it calls several modules."""
 _PHASES = {
     "forward": "forward",
     "backward": "backward",

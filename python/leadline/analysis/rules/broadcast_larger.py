@@ -13,14 +13,12 @@ import numpy as np
 
 from leadline.analysis.calls_in_source import unique_lines
 from leadline.analysis.rules.base import Case, Finding, Severity
+from leadline.analysis.rules.by_shape import Shape, largest, shapes_of
 from leadline.schema import FrameKind
 from leadline.units import percent, times
 
-Shape = tuple[int, ...]
-
 _TIMES = 16
 _ELEMENTS = 1 << 16
-_MOST_NODES = 300
 _LEAST = 0.1
 """Of the step: tables of distances and masks of all positions take less."""
 
@@ -29,9 +27,8 @@ def broadcast_larger(case: Case, rule: str, learn_more: str) -> list[Finding]:
     """At most one finding: the function that takes most with what it makes so."""
     operators = (case.tree.kinds == int(FrameKind.OPERATOR)) & case.loop.inside & (case.code_line >= 0)
     operators &= ~case.in_phase("optimizer") & ~case.in_phase("data loading")
-    rows = np.flatnonzero(operators & (case.inclusive_time > 0))
-    rows = rows[np.argsort(-case.inclusive_time[rows], kind="stable")][:_MOST_NODES]
-    shapes = {row: found for row in rows.tolist() if (found := _shapes(case, row))}
+    rows = largest(case, operators).tolist()
+    shapes = {row: found for row in rows if (found := [one for one in shapes_of(case, row) if one])}
     seeds: dict[int, tuple[int, Shape]] = {}
     for row, given in shapes.items():
         result, function = _broadcast(given), int(case.code_function[row])
@@ -89,11 +86,3 @@ def _broadcast(given: list[Shape]) -> Shape:
     if any(len(side) > 1 for side in both):
         return (0,)  # no broadcasting: a product, a concatenation
     return tuple(max(side, default=1) for side in both)[::-1]
-
-
-def _shapes(case: Case, row: int) -> list[Shape]:
-    """Of its tensors."""
-    told = case.tree.node(row).detail.get("shapes")
-    if not isinstance(told, list):
-        return []
-    return [tuple(int(size) for size in one) for one in told if isinstance(one, list) and one]

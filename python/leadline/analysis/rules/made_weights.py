@@ -13,10 +13,9 @@ import numpy as np
 
 from leadline.analysis.columns import Mask
 from leadline.analysis.rules.base import Case, Finding, Severity, Values
+from leadline.analysis.rules.by_shape import Shape, largest, shapes_of
 from leadline.analysis.rules.words import listed, operator
 from leadline.units import duration, percent, times
-
-Shape = tuple[int, ...]
 
 _PHASES = ("backward", "optimizer", "recompute", "data loading", "compile")
 _WEIGHT_AT = {"aten::linear": 1, "aten::matmul": 1, "aten::mm": 1, "aten::addmm": 2}
@@ -31,7 +30,6 @@ _BUILDS = tuple(
 )
 """What makes one tensor of others; a cast (autocast) or a copy builds nothing."""
 _PRODUCTS = frozenset(("aten::mm", "aten::matmul", "aten::einsum"))
-_MOST_NODES = 300
 _LEAST = 4096
 """Elements of a weight that takes time."""
 
@@ -42,7 +40,7 @@ def made_weights(case: Case, rule: str, learn_more: str, values: Values, where: 
     here = where & case.called & (scopes.module >= 0)
     for name in _PHASES:
         here &= ~case.in_phase(name)
-    builders = _largest(case, here & case.operators(*_BUILDS))
+    builders = largest(case, here & case.operators(*_BUILDS))
     if not len(builders):
         return []
     weights = _weights(case, here & np.isin(scopes.module, scopes.module[builders]))
@@ -87,16 +85,11 @@ def made_weights(case: Case, rule: str, learn_more: str, values: Values, where: 
     return []
 
 
-def _largest(case: Case, mask: Mask) -> np.ndarray:
-    rows = np.flatnonzero(mask & (case.inclusive_time > 0))
-    return rows[np.argsort(-case.inclusive_time[rows], kind="stable")][:_MOST_NODES]
-
-
 def _weights(case: Case, mask: Mask) -> dict[int, set[Shape]]:
     """Module to the shapes of its products' weights, where no activation has the same."""
     found: dict[int, set[Shape]] = {}
-    for row in _largest(case, mask & case.operators(*_WEIGHT_AT)).tolist():
-        shapes, at = _shapes(case, row), _WEIGHT_AT[case.name(row)]
+    for row in largest(case, mask & case.operators(*_WEIGHT_AT)).tolist():
+        shapes, at = shapes_of(case, row), _WEIGHT_AT[case.name(row)]
         if len(shapes) <= at or len(shapes[at]) < 2 or math.prod(shapes[at]) < _LEAST:
             continue
         weight, given = shapes[at], shapes[at - 1]
@@ -108,7 +101,7 @@ def _weights(case: Case, mask: Mask) -> dict[int, set[Shape]]:
 
 def _result(case: Case, row: int) -> set[Shape]:
     """The shape of what an operator makes; empty where that is not known."""
-    shapes = [one for one in _shapes(case, row) if one]
+    shapes = [one for one in shapes_of(case, row) if one]
     if not shapes:
         return set()
     if case.name(row) in _PRODUCTS:
@@ -116,10 +109,3 @@ def _result(case: Case, row: int) -> set[Shape]:
         return {(shapes[0][0], shapes[1][1])} if both else set()
     sides = itertools.zip_longest(*(one[::-1] for one in shapes), fillvalue=1)
     return {tuple(max(side) for side in sides)[::-1]}
-
-
-def _shapes(case: Case, row: int) -> list[Shape]:
-    told = case.tree.node(row).detail.get("shapes")
-    if not isinstance(told, list):
-        return []
-    return [tuple(int(size) for size in one) if isinstance(one, list) else () for one in told]

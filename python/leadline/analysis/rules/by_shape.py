@@ -1,0 +1,26 @@
+"""Operators by the shapes of their inputs (`leadline why`, `--shapes`), as several rules ask for them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.analysis.columns import Mask, Rows
+from leadline.analysis.rules.base import Case
+
+Shape = tuple[int, ...]
+
+_MOST_NODES = 300
+
+
+def shapes_of(case: Case, row: int) -> list[Shape]:
+    """Of an operator's inputs in their order, () for one that is no tensor; nothing where shapes were not recorded."""
+    recorded = case.tree.node(row).detail.get("shapes")
+    if not isinstance(recorded, list):
+        return []
+    return [tuple(int(size) for size in one) if isinstance(one, list) else () for one in recorded]
+
+
+def largest(case: Case, mask: Mask) -> Rows:
+    """Those of these nodes that take most time with what is below them, the longest first."""
+    rows: Rows = np.flatnonzero(mask & (case.inclusive_time > 0))
+    return rows[np.argsort(-case.inclusive_time[rows], kind="stable")][:_MOST_NODES]
