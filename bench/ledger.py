@@ -67,7 +67,7 @@ def summarised(entries: Sequence[dict[str, Any]]) -> list[str]:
     return [
         str(found.measured),
         str(found.predicted),
-        f"{found.held / found.predicted:.0%}",
+        f"{found.held} of {found.predicted - found.open}",
         f"{found.half_width:.1%}",
         f"{found.error:.1%}",
         f"{found.error_95:.1%}",

@@ -48,7 +48,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="leadline try on programs of others.")
     parser.add_argument("--only", action="append", default=[], help="programs; repeatable")
     parser.add_argument("--limit", default="3min", help="of each program (default: %(default)s)")
-    parser.add_argument("--steps", default="15", help="timed in each run (default: %(default)s)")
+    parser.add_argument("--steps", default="", help="timed in each run (default: as many as the command takes)")
     add_results_option(parser)
     arguments = parser.parse_args()
     facts = machine()
@@ -57,7 +57,7 @@ def main() -> int:
         if arguments.only and name not in arguments.only:
             continue
         load = os.getloadavg()[0]
-        options = ["--limit", arguments.limit, "--steps", arguments.steps]
+        options = ["--limit", arguments.limit, *(["--steps", arguments.steps] if arguments.steps else [])]
         text, code = tried(name, [*options, "--no-ledger"])
         command = " ".join(_COMMANDS.get(name, [f"{name}.py"]))
         parts.append(

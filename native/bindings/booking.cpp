@@ -33,8 +33,9 @@ uint32_t number_of(const Names& names, const std::string& name, const char* what
   return static_cast<uint32_t>(found - names.begin());
 }
 
-// `below`: a place, 0 for where the thread is, -1 for the thread. 0 when nobody listens.
-uint64_t book(int64_t below, const std::vector<Frame>& frames, const std::vector<Total>& totals,
+// `below`: a place (all 64 bits: the upper ones are the session's mark), 0 for where the thread is, PLACE_THREAD for
+// the thread. 0 when nobody listens.
+uint64_t book(uint64_t below, const std::vector<Frame>& frames, const std::vector<Total>& totals,
               const std::string& device_type, int32_t device, int32_t stream) {
   std::vector<leadline_path_frame> path;
   for (const auto& [kind, name, module, file, detail, line, first_line, address] : frames) {
@@ -45,9 +46,7 @@ uint64_t book(int64_t below, const std::vector<Frame>& frames, const std::vector
   for (const auto& [metric, count, sum, min, max, sum_squares] : totals)
     values.push_back({number_of(kMetricKindNames, metric, "metric"), count, sum, min, max, sum_squares});
   const uint32_t type = number_of(kDeviceTypeNames, device_type, "device type");
-  const leadline_context place = below < 0    ? LEADLINE_PLACE_THREAD
-                                 : below == 0 ? leadline_monitor_context()
-                                              : static_cast<leadline_context>(below);
+  const leadline_context place = below == 0 ? leadline_monitor_context() : below;
   if (place == 0) return 0;
   leadline_booking booking = leadline_booking_of(place);
   booking.device_type = static_cast<int32_t>(type);
@@ -143,6 +142,7 @@ nb::dict titled_runs() {
 }  // namespace
 
 void define_booking(nb::module_& m) {
+  m.attr("PLACE_THREAD") = LEADLINE_PLACE_THREAD;
   m.def("place", &leadline_monitor_context);
   m.def("book", &book, nb::arg("below"), nb::arg("frames"), nb::arg("totals"), nb::arg("device_type"),
         nb::arg("device"), nb::arg("stream"));

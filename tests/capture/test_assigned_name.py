@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from leadline.capture.providers.assigned_name import NOWHERE, Destination, assigned_name
+from leadline.capture.providers.assigned_name import NOWHERE, Destination, assigned_name, is_returned
 
 
 class Model:
@@ -88,3 +88,17 @@ def test_the_caller_of_a_python_function() -> None:
 def test_returned_to_the_caller() -> None:
     assert run("def build():\n    return Model().to(device)\nmodel = build()") == [Destination("", True)]
     assert run("model = (lambda: Model())()") == [Destination("", True)]
+
+
+def test_a_variable_that_the_function_returns() -> None:
+    def build(size: int) -> Model:
+        model, other = Model(size), Model()
+        other.summary()
+        return model
+
+    def kept() -> object:
+        model = Model()
+        return lambda: model
+
+    assert is_returned(build.__code__, "model") and not is_returned(build.__code__, "other")
+    assert not is_returned(kept.__code__, "model")

@@ -88,3 +88,27 @@ def test_a_booking_that_makes_no_sense_is_refused_with_a_sentence(place, call, w
     ran = place.python(str(program))
     assert ran.returncode == 0, ran.stderr.decode()
     assert word in ran.stdout.decode()
+
+
+MANY = """
+import gc
+import leadline
+
+for number in range(260):
+    with leadline.profile("many.leadline", quiet=True):
+        with leadline.region("step"):
+            below = leadline.book([("operator", "fusion")], {})
+        assert below is not None, number
+        assert leadline.book([("kernel", "k")], {"gpu_time": 5}, below=below, device="cuda:0"), number
+        assert leadline.book([("region", "r")], {"copy_bytes": 1}, below="thread"), number
+        if number % 64 == 63:
+            gc.collect()
+    losses = leadline.open("many.leadline").losses
+    assert not [loss for loss in losses if str(loss.kind) == "internal_error"], (number, losses)
+"""
+
+
+def test_places_are_known_in_every_session_of_a_long_process(place):
+    """The upper bits of a place are its session's mark, whatever they are."""
+    ran = place.python(str(place.write("program.py", MANY)))
+    assert ran.returncode == 0, ran.stderr.decode()

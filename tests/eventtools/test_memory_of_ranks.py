@@ -38,9 +38,11 @@ def of_ranks(mode: str, folder: Path) -> dict[str, tuple[dict[str, list[float]],
 def test_ranks_of_data_parallel_hold_the_same(tmp_path: Path) -> None:
     found = of_ranks("data", tmp_path)
     (_, first), (_, second) = found["rank 0"], found["rank 1"]
-    assert first == second
-    # Parameters and the reducer's buckets outside of layers, a gradient for each layer.
-    assert first["outside any layer"] == pytest.approx(2 * PARAMETERS, rel=0.02)
+    # Parameters and the reducer's buckets are outside of layers; the reducer makes its buckets again in the second
+    # forward pass of the whole net, and whether the peak is before or after that may differ from rank to rank.
+    for held in (first, second):
+        assert held.pop("outside any layer") + held.pop("net (forward)", 0) == pytest.approx(2 * PARAMETERS, rel=0.02)
+    assert first == second  # a gradient for each layer
     gradients = [size for name, size in first.items() if name.endswith(("up (backward)", "down (backward)"))]
     assert gradients == [MIB] * 8
 

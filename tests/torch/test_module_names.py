@@ -240,3 +240,64 @@ def test_a_compiled_model_is_named_as_its_user_does(measure):
 
     found = {node.name for node in measure(run).tree.find(kind="module")}
     assert "compiled" in found and not {name for name in found if name.startswith("new_mod")}
+
+
+def of_a_package(text: str, **names: Any) -> dict[str, Any]:
+    """What the text of a package's file defines."""
+    exec(compile(text, "/usr/lib/python3/site-packages/package/models.py", "exec"), names)
+    return names
+
+
+def test_a_model_that_a_package_makes_is_named_as_its_user_does(measure):
+    made = of_a_package(
+        """
+def from_pretrained(config=None):
+    model = Net()
+    model.eval()
+    return model
+
+def fit():
+    inner = Net()
+    inner(X)
+    return 1
+
+def build_all():
+    model = Net()
+    return {"bert": model}
+""",
+        Net=Net,
+        X=X,
+    )
+
+    def run() -> None:
+        bert = made["from_pretrained"]()
+        bert(X)
+        result = made["fit"]()
+        models = made["build_all"]()
+        models["bert"](X)
+        assert result
+
+    found = {node.name for node in measure(run).tree.find(kind="module")}
+    assert {"bert.head", "inner.head", "model.head"} <= found
+    assert not {name for name in found if name.startswith(("result", "models"))}
+
+
+def test_a_package_that_wraps_the_compiler_names_nothing(measure, monkeypatch):
+    """As Lightning's does, for every program that imports it."""
+    made = of_a_package(
+        """
+def wrapped(model, **named):
+    compiled_model = compile_fn(model, **named)
+    compiled_model._compile_kwargs = dict(named)
+    return compiled_model
+""",
+        compile_fn=torch.compile,
+    )
+    monkeypatch.setattr(torch, "compile", made["wrapped"])
+
+    def run() -> None:
+        compiled = torch.compile(Net(), backend="eager")
+        compiled(X)
+
+    found = {node.name for node in measure(run).tree.find(kind="module")}
+    assert "compiled" in found and "compiled_model" not in found

@@ -42,3 +42,15 @@ def test_one_writer_inside_another_counts_once(tmp_path, monkeypatch):
     with leadline.profile(tmp_path / "p.leadline"):
         safetensors.save_model(torch.nn.Linear(4, 4), str(tmp_path / "net.safetensors"))
     assert sum(calls for _, calls, _ in saved(tmp_path / "p.leadline")) == 1
+
+
+def test_what_fails_in_here_is_no_error_of_the_program(tmp_path, monkeypatch):
+    def broken(*arguments, **named):
+        raise TypeError("incompatible")
+
+    monkeypatch.setattr("leadline.capture.providers.torch.saving.book", broken)
+    with leadline.profile(tmp_path / "p.leadline"):
+        torch.save({"a": 1}, tmp_path / "a.pt")
+    assert torch.load(tmp_path / "a.pt") == {"a": 1}
+    (loss,) = leadline.open(tmp_path / "p.leadline").losses
+    assert str(loss.kind) == "internal_error" and "incompatible" in loss.detail

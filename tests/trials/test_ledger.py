@@ -25,6 +25,14 @@ def _entry(measured: float, predicted: tuple[float, float, float] | None) -> dic
     }
 
 
+def test_a_measurement_that_is_too_coarse_judges_no_range() -> None:
+    """Its median lies outside of the range, its interval reaches it."""
+    near, apart = _entry(-0.30, (-0.25, -0.295, -0.20)), _entry(-0.30, (-0.25, -0.28, -0.20))
+    assert [ledger.has_held(one["measured"], one["predicted"]) for one in (near, apart)] == [None, False]
+    found = ledger.summary([near, apart])
+    assert (found.held, found.open, found.predicted) == (0, 1, 2)
+
+
 def test_coverage_sharpness_and_error() -> None:
     entries = [
         _entry(-0.30, (-0.28, -0.35, -0.20)),  # held, 0.02 off, half of 0.15
@@ -33,7 +41,7 @@ def test_coverage_sharpness_and_error() -> None:
         _entry(-0.5, None),
     ]
     found = ledger.summary(entries)
-    assert (found.measured, found.predicted, found.held) == (4, 3, 2)
+    assert (found.measured, found.predicted, found.held, found.open) == (4, 3, 2, 0)
     assert found.error == pytest.approx(0.02)
     assert found.half_width == pytest.approx(0.075)
     assert found.error_95 == pytest.approx(0.10)

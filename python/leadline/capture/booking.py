@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from leadline.capture.contained import lose
 from leadline.capture.current import CURRENT
+from leadline.capture.native import PLACE_HERE, PLACE_THREAD
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def book(
             return None
         token = below.token
     elif below in ("here", "thread"):
-        token = 0 if below == "here" else -1
+        token = PLACE_HERE if below == "here" else PLACE_THREAD
     else:
         raise ValueError(f'`below` is a place, "here" or "thread", not {below!r}.')
     kind, _, number = device.partition(":")

@@ -12,6 +12,10 @@ from typing import Any, Protocol, cast
 
 from leadline.capture.errors import ProfileError
 
+PLACE_HERE = 0
+PLACE_THREAD = (1 << 64) - 1
+"""What `book` takes beside a place: where the calling thread is, and the thread itself (LEADLINE_PLACE_THREAD)."""
+
 
 class Native(Protocol):
     """What the session and every provider need of `leadline._native`; a provider declares what it alone needs beside

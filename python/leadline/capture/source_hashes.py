@@ -16,7 +16,8 @@ from typing import Any
 
 _MOST_FILES = 500
 _LARGEST = 4 << 20  # bytes
-_INSTALLED = ("/site-packages/", "/dist-packages/")
+INSTALLED = ("/site-packages/", "/dist-packages/")
+"""Parts of the paths of packages' files."""
 
 
 def source_hashes(began_ns: int, program: Mapping[str, Any]) -> dict[str, str]:
@@ -30,7 +31,7 @@ def source_hashes(began_ns: int, program: Mapping[str, Any]) -> dict[str, str]:
     for file in [*scripts, *(getattr(module, "__file__", None) for module in list(sys.modules.values()))]:
         if not isinstance(file, str) or not file.endswith(".py") or len(found) >= _MOST_FILES:
             continue
-        if file.startswith((*standard, own)) or any(folder in file for folder in _INSTALLED):
+        if file.startswith((*standard, own)) or any(folder in file for folder in INSTALLED):
             continue
         path = Path(file)
         try:

@@ -154,11 +154,10 @@ def compare(
     from leadline.trials.model import Trial, TrialError
     from leadline.trials.rounds import take_turns
 
-    plan = first.plan
     try:
         rounds = take_turns(
             variants,
-            plan,
+            first.plan,
             scratch,
             limit_s=max(limit_s(arguments) - first.seconds, 0.0),
             least=arguments.rounds,
@@ -183,6 +182,7 @@ def compare(
                 rounds.refused[place],
             )
         )
+    plan = rounds.plan
     return Trial(
         program,
         rows,

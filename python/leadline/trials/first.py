@@ -19,6 +19,10 @@ from leadline.trials.scratch import Scratch
 from leadline.trials.variant import Variant
 
 LEAST_STEPS = 4
+STEPS = 30
+"""Timed in each run, where the user has not said how many."""
+_ENOUGH_NS = 2e9
+_MOST_STEPS = 400
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class First:
 
 def first_run(
     variant: Variant,
-    steps: int,
+    steps: int | None,
     warm_up: int,
     scratch: Scratch,
     *,
@@ -50,7 +54,9 @@ def first_run(
     limit_s: float,
     tell: Callable[[str], None],
 ) -> First:
-    """Raises TrialError where the program has no steps, too few, or fails by itself."""
+    """`steps`: None for as many as are enough. Raises TrialError where the program has no steps, too few, or fails by
+    itself."""
+    asked, steps = steps, steps or STEPS
     plan = Plan("", steps, warm_up, look=True)
     profile = scratch.base / "first.leadline"
     began = time.monotonic()
@@ -64,6 +70,8 @@ def first_run(
     if found.steps < warm_up + steps and (found.code or found.timed_out or not found.steps):
         raise TrialError(failure(found, plan))
     plan, notes = _fitting(plan, found)
+    if asked is None and plan.steps == steps and found.step_ns:  # a mean over moments of a short step tells nothing
+        plan = replace(plan, steps=min(max(steps, round(_ENOUGH_NS / found.step_ns)), _MOST_STEPS))
     return First(
         found,
         plan,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
+from leadline._dataclass import asdict
 from leadline.compare.statistics import paired_change
 from leadline.trials.equality import Spread, equality
 from leadline.trials.model import (
@@ -13,6 +14,7 @@ from leadline.trials.model import (
     DIFFERENT,
     FAILED,
     FASTER,
+    MEASURED,
     NO_DIFFERENCE,
     NOT_APPLIED,
     SLOWER,
@@ -21,6 +23,7 @@ from leadline.trials.model import (
     Equality,
     Predicted,
     Row,
+    has_held,
 )
 from leadline.trials.run import Run
 from leadline.trials.variant import Variant
@@ -95,8 +98,8 @@ def judged(
     computed = computed_by(variant, first_base, good[0], spread)
     verdict, sentence = _verdict(variant, found, computed)
     held = None
-    if predicted is not None and found is not None and verdict in (FASTER, SLOWER, NO_DIFFERENCE):
-        held = predicted.low <= found.median <= predicted.high
+    if predicted is not None and found is not None and verdict in MEASURED:
+        held = has_held(asdict(found), asdict(predicted))
     return Row(
         variant.name,
         verdict,

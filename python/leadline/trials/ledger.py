@@ -17,23 +17,22 @@ from typing import Any
 from leadline._dataclass import asdict, dataclass
 from leadline._version import __version__
 from leadline.profiles.tried import NAME, read
-from leadline.trials.model import FASTER, NO_DIFFERENCE, SLOWER, Trial
+from leadline.trials.model import MEASURED, Trial, has_held
 
 __all__ = ["NAME", "Summary", "append", "read", "summary"]
-
-_MEASURED = (FASTER, SLOWER, NO_DIFFERENCE)
 
 
 @dataclass(frozen=True)
 class Summary:
     """Of entries with a range and a measurement. Shares of the step: `error` is the median distance of what was
     predicted and what was measured, `error_95` that which 19 of 20 do not exceed, `half_width` the median half of a
-    range. `unreadable`: lines that are no entry."""
+    range. `open`: ranges that a measurement was too coarse to judge. `unreadable`: lines that are no entry."""
 
     entries: int
     measured: int
     predicted: int
     held: int
+    open: int
     error: float
     error_95: float
     half_width: float
@@ -57,7 +56,7 @@ def append(path: Path, trial: Trial, rules: Mapping[str, Sequence[str]]) -> int:
 def _entries(trial: Trial, rules: Mapping[str, Sequence[str]]) -> Iterable[dict[str, Any]]:
     base = trial.rows[0]
     for row in trial.rows[1:]:
-        if row.change is None or row.verdict not in _MEASURED or not -1 < row.change.low <= row.change.high < 1e6:
+        if row.change is None or row.verdict not in MEASURED or not -1 < row.change.low <= row.change.high < 1e6:
             continue
         yield {
             "schema": 1,
@@ -85,12 +84,13 @@ def summary(entries: Sequence[Mapping[str, Any]], unreadable: int = 0) -> Summar
     with_range = [one for one in entries if one.get("predicted")]
     errors = sorted(abs(one["predicted"]["median"] - one["measured"]["median"]) for one in with_range)
     widths = [(one["predicted"]["high"] - one["predicted"]["low"]) / 2 for one in with_range]
-    held = sum(one["predicted"]["low"] <= one["measured"]["median"] <= one["predicted"]["high"] for one in with_range)
+    held = [has_held(one["measured"], one["predicted"]) for one in with_range]
     return Summary(
         len(entries),
         len(entries),
         len(with_range),
-        held,
+        held.count(True),
+        held.count(None),
         statistics.median(errors) if errors else 0.0,
         errors[min(int(0.95 * len(errors)), len(errors) - 1)] if errors else 0.0,
         statistics.median(widths) if widths else 0.0,

@@ -12,6 +12,7 @@ FORMAT = {"name": "leadline-trial", "version": 1}
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference"
 COMPUTES_ELSE, CANNOT_COMPARE = "computes something else", "cannot be compared"
 NOT_APPLIED, FAILED = "not applied", "failed"
+MEASURED = (FASTER, SLOWER, NO_DIFFERENCE)
 VERDICTS = (FASTER, SLOWER, NO_DIFFERENCE, COMPUTES_ELSE, CANNOT_COMPARE, NOT_APPLIED, FAILED)
 
 EQUAL, WITHIN_SPREAD, DIFFERENT, UNKNOWN = "equal", "within the spread", "different", "unknown"
@@ -64,6 +65,15 @@ class Predicted:
     by: str
 
 
+def has_held(measured: Mapping[str, float], predicted: Mapping[str, float]) -> bool | None:
+    """Whether the measured change lies in the predicted range; None where its median does not, but the change may (its
+    own interval reaches the range): the measurement is too coarse to tell."""
+    if predicted["low"] <= measured["median"] <= predicted["high"]:
+        return True
+    apart = measured["high"] < predicted["low"] or measured["low"] > predicted["high"]
+    return False if apart else None
+
+
 @dataclass(frozen=True)
 class Row:
     """One variant. `sentence`: the verdict in words; `reason`: why there is no other, and the last lines of a program
@@ -78,7 +88,7 @@ class Row:
     memory: Mapping[str, int] = field(default_factory=dict)
     predicted: Predicted | None = None
     held: bool | None = None
-    """Whether the measured median lies in the predicted range; None where there is no range or no measurement."""
+    """See `has_held`; None, too, where there is no range or no measurement."""
     reason: str = ""
     first_steps_ns: float = 0.0
     """Until the end of the warm-up: imports, and compiling where something is compiled."""

@@ -28,6 +28,7 @@ class Rounds:
     """`runs`: by variant, one for each round (None where it did not run); `refused`: why a variant was not applied."""
 
     variants: Sequence[Variant]
+    plan: Plan
     runs: list[list[Run | None]]
     refused: list[str]
     spread: Spread = field(default_factory=Spread)
@@ -67,12 +68,12 @@ def take_turns(
 ) -> Rounds:
     """The first variant is the baseline. Ctrl-C ends it with the rounds so far. Raises TrialError where the baseline
     fails."""
-    found = Rounds(variants, [[] for _ in variants], [one.refused() for one in variants])
+    found = Rounds(variants, plan, [[] for _ in variants], [one.refused() for one in variants])
     until_s = time.monotonic() + limit_s
     try:
         while _goes_on(found, until_s, least):
-            _one_round(found, plan, scratch, until_s, tell)
-        _disturbed(found, plan, scratch, tell)
+            _one_round(found, scratch, until_s, tell)
+        _disturbed(found, found.plan, scratch, tell)
     except KeyboardInterrupt:
         found.interrupted = True
     except ScratchFull as error:
@@ -82,7 +83,7 @@ def take_turns(
     return found
 
 
-def _one_round(found: Rounds, plan: Plan, scratch: Scratch, until_s: float, tell: Tell) -> None:
+def _one_round(found: Rounds, scratch: Scratch, until_s: float, tell: Tell) -> None:
     number = len(found.base)
     order = list(range(len(found.variants)))
     for runs in found.runs:
@@ -98,16 +99,23 @@ def _one_round(found: Rounds, plan: Plan, scratch: Scratch, until_s: float, tell
         began = time.monotonic()
         longest = max(found.seconds, default=0.0)
         patience_s = min(_PATIENCE * longest, until_s - began)
-        one = run(variant, plan, scratch, limit_s=max(patience_s, _LEAST_S))
+        one = run(variant, found.plan, scratch, limit_s=max(patience_s, _LEAST_S))
         if one.step_ns:
             found.seconds.append(time.monotonic() - began)
         found.runs[place][number] = one
         if place == 0 and not one.step_ns:
-            raise TrialError(failure(one, plan))
+            raise TrialError(failure(one, found.plan))
         if place == 0 and number == 0:
+            _as_long_as(found, one)
             _leave_out(found, until_s)
         if place and number == 0:
             found.refused[place] = outcome(found.runs[place], variant)
+
+
+def _as_long_as(found: Rounds, one: Run) -> None:
+    """More steps were planned than the first run had looked for, and the program ends before."""
+    if one.steps < found.plan.warm_up + found.plan.steps:
+        found.plan = replace(found.plan, steps=one.steps - found.plan.warm_up)
 
 
 def _leave_out(found: Rounds, until_s: float) -> None:

@@ -7,7 +7,18 @@ from typing import Any
 
 from leadline.trials.judge import LEAST_TO_TELL
 from leadline.trials.ledger import Summary
-from leadline.trials.model import DIFFERENT, EQUAL, UNKNOWN, WITHIN_SPREAD, Change, Predicted, Row, Trial
+from leadline.trials.model import (
+    DIFFERENT,
+    EQUAL,
+    MEASURED,
+    UNKNOWN,
+    WITHIN_SPREAD,
+    Change,
+    Predicted,
+    Row,
+    Trial,
+    has_held,
+)
 from leadline.units import duration, percent, size
 
 _GAP = "   "
@@ -40,8 +51,12 @@ def _cells(row: Row) -> tuple[str, ...]:
         _loss(row),
         _memory(row),
         _predicted(row.predicted) if row.predicted is not None else "",
-        {True: "yes", False: "no", None: ""}[row.held],
+        _held(row.held) if row.predicted is not None and row.verdict in MEASURED else "",
     )
+
+
+def _held(held: bool | None) -> str:
+    return {True: "yes", False: "no", None: "too close to tell"}[held]
 
 
 def _change(one: Change) -> str:
@@ -127,7 +142,7 @@ def ledger_table(entries: Sequence[Mapping[str, Any]], found: Summary) -> str:
         predicted = one.get("predicted")
         held = ""
         if predicted:
-            held = "yes" if predicted["low"] <= one["measured"]["median"] <= predicted["high"] else "no"
+            held = _held(has_held(one["measured"], predicted))
         rows.append(
             [one["program"], one["remedy"], _range(one["measured"]), _range(predicted) if predicted else "-", held]
         )
@@ -138,10 +153,12 @@ def ledger_table(entries: Sequence[Mapping[str, Any]], found: Summary) -> str:
 
 def _ledger_sentences(found: Summary) -> list[str]:
     lines = [f"{found.entries} measured, {found.predicted} of them predicted with a range."]
-    if found.predicted:
+    judged = found.predicted - found.open
+    if judged:
+        coarse = f"; {found.open} more measurements are too coarse to tell" if found.open else ""
         lines.append(
-            f"Coverage: {found.held} of {found.predicted} ranges held the measured change "
-            f"({percent(found.held / found.predicted)}). Sharpness: half a range is {percent(found.half_width)} of the "
+            f"Coverage: {found.held} of {judged} ranges held the measured change "
+            f"({percent(found.held / judged)}){coarse}. Sharpness: half a range is {percent(found.half_width)} of the "
             f"step in the median. Error: {percent(found.error)} of the step in the median, at most "
             f"{percent(found.error_95)} in 19 cases of 20."
         )

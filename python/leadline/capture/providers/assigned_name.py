@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dis
 from dataclasses import dataclass
-from itertools import dropwhile, islice
+from itertools import dropwhile, islice, pairwise
 from types import CodeType
 
 _MOVES = ("to", "cuda", "cpu", "xpu", "half", "float", "double", "bfloat16", "type", "to_empty")
@@ -17,6 +17,7 @@ _RETURN_SELF = frozenset((*_MOVES, *_SETTINGS))
 """Methods of nn.Module that return the module itself, so that the name behind them is the module's."""
 _STORES = ("STORE_NAME", "STORE_GLOBAL", "STORE_DEREF", "STORE_FAST")
 _LOADS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_FAST")
+_LOCAL_LOADS = ("LOAD_FAST", "LOAD_DEREF")
 _NO_MEANING = frozenset(("CACHE", "EXTENDED_ARG", "NOP", "RESUME", "COPY", "DUP_TOP"))
 """COPY and DUP_TOP begin `a = b = Model()`: the first name will do."""
 _LOOKAHEAD = 48
@@ -29,7 +30,7 @@ class Destination:
     name: str
     """Variable or attribute; empty when it goes nowhere that has a name."""
     returned: bool
-    """The function returns it, so its caller may give it a name."""
+    """The function returns it, so its caller may give it a name, a better one where the function is a library's."""
 
 
 NOWHERE = Destination("", False)
@@ -61,6 +62,15 @@ def assigned_name(code: CodeType, call_offset: int) -> Destination:
         if above < 0:
             return NOWHERE
     return NOWHERE
+
+
+def is_returned(code: CodeType, name: str) -> bool:
+    """Whether a statement of the function is `return NAME`, of a local variable."""
+    instructions = [item for item in dis.get_instructions(code) if item.opname not in _NO_MEANING]
+    return any(
+        later.opname == "RETURN_VALUE" and first.opname.startswith(_LOCAL_LOADS) and first.argval == name
+        for first, later in pairwise(instructions)
+    )
 
 
 def _stored_attribute(following: list[dis.Instruction]) -> Destination:

@@ -18,7 +18,7 @@ from typing import Any
 
 from leadline.capture.config import Options
 from leadline.capture.current import CURRENT
-from leadline.capture.native import Native
+from leadline.capture.native import PLACE_THREAD, Native
 
 PHASE = "garbage collection"
 _COMPILE = "compile"
@@ -56,7 +56,7 @@ class GarbageProvider:
             frames += [_phase(_COMPILE, "")] if compiling else []
             phase = _phase(PHASE, f'{{"generation": {generation}}}')
             totals = [("call_time", number, total, least, most, float(squares))]
-            self._native.book(-1, [*frames, phase], totals, "cpu", -1, -1)
+            self._native.book(PLACE_THREAD, [*frames, phase], totals, "cpu", -1, -1)
         self._pauses.clear()
 
     def forked(self) -> None:

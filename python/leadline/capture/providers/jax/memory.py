@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from leadline.capture.native import Native
+from leadline.capture.native import PLACE_THREAD, Native
 from leadline.capture.providers.jax import devices as jax_devices
 from leadline.capture.providers.jax import places as jax_places
 from leadline.capture.providers.jax.devices import Place
@@ -72,7 +72,7 @@ class LiveArrays:
                 frames = [frame for code, instruction in stack if (frame := self._frame(code, instruction)) is not None]
                 # What was alive was allocated there; what had gone by then is not known.
                 totals = [(metric, count, held, 0, held, 0.0) for metric in ("alloc_bytes", "peak_live_bytes")]
-                self._native.book(-1, frames, totals, kind, index, -1)
+                self._native.book(PLACE_THREAD, frames, totals, kind, index, -1)
         self._at_peak = {}
 
     def _frame(self, code: Any, instruction: int) -> Frame | None:

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from leadline.capture.import_hook import ImportHook
-from leadline.capture.native import Native
+from leadline.capture.native import PLACE_THREAD, Native
 from leadline.capture.providers.loaders.batch_makers import BatchMakers
 from leadline.capture.providers.loaders.passes import LoaderPasses
 from leadline.capture.providers.replaced import Replacements
@@ -198,7 +198,12 @@ class Turns:
         if self.count:
             frame = ("phase", PHASE, "", "", "", 0, 0, 0)
             native.book(
-                -1, [frame], [("call_time", self.count, self.sum, self.min, self.max, self.squares)], "cpu", -1, -1
+                PLACE_THREAD,
+                [frame],
+                [("call_time", self.count, self.sum, self.min, self.max, self.squares)],
+                "cpu",
+                -1,
+                -1,
             )
 
 

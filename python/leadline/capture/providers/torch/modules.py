@@ -15,10 +15,11 @@ from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from leadline.capture.providers.assigned_name import Destination, assigned_name
+from leadline.capture.providers.assigned_name import Destination, assigned_name, is_returned
 from leadline.capture.providers.call_anchors import CallAnchors
 from leadline.capture.providers.replaced import Replacements, living
 from leadline.capture.providers.torch.native import TorchNative
+from leadline.capture.source_hashes import INSTALLED
 
 _DEEPEST_CONSTRUCTION = 64
 """Frames between a registration and the statement that makes the root: nested constructors and their super() calls."""
@@ -178,7 +179,10 @@ class ModuleTracker:
         # The code object is kept so that its id stays its own; hashing it would cost as much as reading it.
         kept = self._destinations.get((id(code), offset))
         if kept is None:
-            kept = self._destinations[id(code), offset] = (code, assigned_name(code, offset))
+            found = assigned_name(code, offset)
+            if found.name and any(folder in code.co_filename for folder in INSTALLED) and is_returned(code, found.name):
+                found = Destination(found.name, returned=True)
+            kept = self._destinations[id(code), offset] = (code, found)
         return kept[1]
 
     def _take_in_existing(self) -> None:

@@ -52,7 +52,7 @@ class TorchProvider:
         self._closures: ClosurePhases | None = None
         self._batches = BatchMarks(native)
         self._waits = KnownWaits(native)
-        self._saves = Saves()
+        self._saves = Saves(native)
         self._flight = CollectiveFlight(native)
         self._hang = HangWatch(options.hang_after_s, lambda: self._native.flight_standing_ns() / 1e9, _part_of_session)
         self._roles = DistributedRoles(changed, self._groups_changed)

@@ -16,7 +16,9 @@ from types import ModuleType
 from typing import Any
 
 from leadline.capture.booking import book, place
+from leadline.capture.contained import lose
 from leadline.capture.import_hook import ImportHook
+from leadline.capture.native import Native
 from leadline.capture.providers.replaced import Replacements
 
 PHASE = "saving"
@@ -36,7 +38,8 @@ class _Inside(threading.local):
 class Saves:
     """One per session; a function that a release has not is left out."""
 
-    def __init__(self) -> None:
+    def __init__(self, native: Native) -> None:
+        self._native = native
         self._inside = _Inside()
         self._replaced = Replacements()
         self._hooks = [ImportHook(name, functools.partial(self._follow, names)) for name, names in _WRITERS.items()]
@@ -69,7 +72,10 @@ class Saves:
                 return original(*arguments, **named)
             finally:
                 self._inside.now = False
-                book([("phase", PHASE)], {"call_time": time.perf_counter_ns() - begin_ns}, below=here)
+                try:
+                    book([("phase", PHASE)], {"call_time": time.perf_counter_ns() - begin_ns}, below=here)
+                except Exception as error:
+                    lose(self._native, "A saving could not be measured", error)
 
         # The compiler calls it as it calls torch's own, and does not look inside.
         phased._torchdynamo_disable = True  # type: ignore[attr-defined]
