@@ -123,6 +123,17 @@ def test_kernels_that_turn_layouts_are_named():
     assert "NCHW" in named(analyze(training(*lines)), "layout_conversion").title
 
 
+def test_a_kernel_in_nhwc_beside_conversions_is_no_channels_last():
+    """cuDNN computes in NHWC and converts tensors in NCHW before and after: channels_last is what is missing."""
+    lines = (
+        LINE,
+        "  operator aten::convolution | time=100/10 call_time=100/10",
+        "    kernel void cudnn::nchwToNhwcKernel<float> | gpu_time@0:7=2000000/10",
+        "    kernel sm90_xmma_fprop_implicit_gemm_nhwckrsc_nhwc | gpu_time@0:7=9000000/10",
+    )
+    assert "channels_last" in named(analyze(training(*lines)), "layout_conversion").remedy
+
+
 def test_sizes_that_are_no_multiples_of_eight():
     def product(shape, detail=True):
         told = f' detail={{"shapes":{shape}}}' if detail else ""

@@ -99,6 +99,14 @@ def _products_in(*precisions: str) -> Callable[[Case, Rows], bool]:
     return used
 
 
+def _channels_last(case: Case, rows: Rows) -> bool:
+    """Kernels that work in NHWC and no conversions: around tensors in NCHW a library converts for each call."""
+    converting = case.matching(FrameKind.KERNEL, r"(?i)nchwtonhwc|nhwctonchw")
+    return _at(case, rows, case.matching(FrameKind.KERNEL, r"(?i)nhwc") & ~converting) and not _at(
+        case, rows, converting
+    )
+
+
 def _a_loop(case: Case, rows: Rows) -> bool:
     return _at(case, rows, case.matching(FrameKind.OPERATOR, r"^(while|scan)\b"))
 
@@ -130,7 +138,7 @@ TECHNIQUES = (
         "nn.LSTM", r"nn\.(LSTM|GRU|RNN)\b", _operator("aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu")
     ),
     Technique("nn.Embedding", r"F\.embedding|nn\.Embedding(?!\()|functional\.embedding", _operator("aten::embedding")),
-    Technique("channels_last", r"channels_last", _kernel(r"(?i)^(?!.*(nchwtonhwc|nhwctonchw)).*nhwc")),
+    Technique("channels_last", r"channels_last", _channels_last),
     Technique("a compiled loop", r"lax\.scan|tf\.while_loop", _a_loop),
     Technique("torch.stack", r"torch\.stack", _operator("aten::stack")),
     Technique("tensor.sum()", r"tensor\.sum", _operator("aten::sum")),

@@ -23,7 +23,7 @@ from leadline.analysis.ranks import is_folded_profile
 from leadline.analysis.sourcecode import Block, Sources
 from leadline.analysis.turn import rest_of_turn
 from leadline.profiles import Profile
-from leadline.profiles.meta import source_hashes
+from leadline.profiles.meta import is_imported, source_hashes
 from leadline.schema import FrameKind, MetricKind
 
 _ENOUGH_STEPS, _ENOUGH_IMPORTED = 5, 1  # the steps of a trace were chosen by who recorded it, after a warm-up as a rule
@@ -123,7 +123,7 @@ class Case(OfCompilations):
         """The loop; raises CannotTell where there is none, or one of too few steps to tell a habit from an accident."""
         if (found := self._found_loop) is None:
             raise CannotTell("no training step or repeated call was found")
-        enough = _ENOUGH_IMPORTED if "import" in self.profile.meta.get("available", {}) else _ENOUGH_STEPS
+        enough = _ENOUGH_IMPORTED if is_imported(self.profile.meta) else _ENOUGH_STEPS
         if found.steps < enough:
             raise CannotTell(f"only {found.steps} steps were measured; {enough} are needed")
         if found.step_ns <= 0:

@@ -5,13 +5,13 @@ What a profile cannot bound is better measured than guessed: the finding names t
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from leadline._dataclass import replace
 from leadline.analysis.compilers import compilers
 from leadline.analysis.findings import Finding
+from leadline.profiles.meta import typed_command
 
 FIXES: Mapping[str, tuple[str, ...]] = {
     "allocator": ("expandable_segments",),
@@ -54,9 +54,7 @@ def usual_value(fix: str, cpus: int) -> str:
 def with_command(one: Finding, meta: Mapping[str, Any]) -> Finding:
     """The finding with its fix, where there is one, and with the command that measures its gain."""
     fix = one.fix or _fix(one, meta)
-    argv = meta.get("program", {}).get("argv") or ()
-    typed = shlex.join(str(word) for word in argv) if argv else "PROGRAM"
-    command = f"leadline try --fix {fix} {typed}" if fix else "leadline prove BEFORE.py AFTER.py"
+    command = f"leadline try --fix {fix} {typed_command(meta)}" if fix else "leadline prove BEFORE.py AFTER.py"
     return replace(one, fix=fix, measured_by=command)
 
 

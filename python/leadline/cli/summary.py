@@ -7,6 +7,7 @@ import argparse
 from leadline.cli.errors import CommandError
 from leadline.cli.files import add_output
 from leadline.cli.formats import add_format, chosen_format
+from leadline.profiles.meta import is_imported
 
 _FORMATS = ("markdown", "json")
 
@@ -47,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
             )
             return 0
         profile = open_profile(arguments.file)
-        if "import" in (profile.meta.get("available") or {}):
+        if is_imported(profile.meta):
             pages = summarize_profile(profile, Path(arguments.file).name)
         else:
             pages = [summarize(arguments.file, profile)]

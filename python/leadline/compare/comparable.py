@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from leadline.compare.runs import Run
 from leadline.profiles import Profile
+from leadline.profiles.meta import is_imported
 
 ASPECTS = ("program", "arguments", "versions", "device", "steps")
 _FEW_STEPS = 0.5
@@ -45,7 +46,7 @@ def _argv(profile: Profile) -> list[str]:
 
 def _imported(profile: Profile) -> bool:
     """A trace of another profiler does not say which program it is of; its file's name says nothing."""
-    return "import" in profile.meta.get("available", {})
+    return is_imported(profile.meta)
 
 
 def _program(profile: Profile) -> str:

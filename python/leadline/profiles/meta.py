@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -57,6 +58,23 @@ _HOST: dict[str, type | tuple[type, ...]] = {
 
 class MetaError(ValueError):
     """The message completes "its part meta.json ..."."""
+
+
+def is_imported(meta: Mapping[str, Any]) -> bool:
+    """Whether another profiler has recorded it: what it calls its program is the file that was read."""
+    available = meta.get("available")
+    return isinstance(available, Mapping) and "import" in available
+
+
+def typed_command(meta: Mapping[str, Any]) -> str:
+    """What a user typed for the program, to stand in commands for a shell; `PROGRAM` where it is not known."""
+    program = meta.get("program")
+    argv = program.get("argv") if isinstance(program, Mapping) else None
+    if not isinstance(argv, list) or not argv or is_imported(meta):
+        return "PROGRAM"
+    first, *more = (str(word) for word in argv)
+    folder = program.get("cwd") if isinstance(program, Mapping) else None
+    return shlex.join([first.removeprefix(f"{folder}/") if folder else first, *more])
 
 
 def parse_meta(data: bytes) -> dict[str, Any]:

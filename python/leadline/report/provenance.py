@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from leadline.profiles import Profile
+from leadline.profiles.meta import is_imported
 from leadline.report.model import Cost, LossRow, Meta
 from leadline.report.timesplit import process_labels
 from leadline.schema import LOSSES, MetricKind
@@ -58,7 +59,7 @@ def meta(profile: Profile, file: str) -> Meta:
     raw = profile.meta
     program, host = _mapping(raw.get("program")), _mapping(raw.get("host"))
     names = [process.name for process in profile.processes]
-    joined = file if len(names) > 1 and "import" in _mapping(raw.get("available")) else ""  # of no rank alone
+    joined = file if len(names) > 1 and is_imported(raw) else ""  # of no rank alone
     return Meta(
         program=joined or command_line(program.get("argv")) or next(iter(names), "") or "unknown program",
         started_at=_iso_time(_integer(raw.get("started_at_ns"))),

@@ -19,6 +19,7 @@ from leadline.analysis.layers import merged_layers
 from leadline.analysis.workclass import classes_of_nodes
 from leadline.names import bare
 from leadline.names.kernels import kernel_words
+from leadline.profiles.meta import is_imported
 from leadline.report.model import Place
 from leadline.report.paths import PathWords
 from leadline.report.phrases import operator_text
@@ -307,7 +308,7 @@ def _tails(modules: list[str]) -> list[str]:
 
 
 def _no_lines(case: Case) -> str:
-    imported = "import" in case.profile.meta.get("available", {})
+    imported = is_imported(case.profile.meta)
     return (
         "This trace holds no Python lines; record it with with_stack=True to see them."
         if imported

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from leadline._dataclass import dataclass, replace
 from leadline.profiles import Profile, Tree
+from leadline.profiles.meta import is_imported
 from leadline.profiles.rollup import nearest
 from leadline.profiles.step_rows import rows_of
 from leadline.schema import FrameKind
@@ -74,8 +75,7 @@ def recorded_steps(profile: Profile) -> dict[int, Recorded]:
 def counted(profile: Profile) -> Iterator[Counted]:
     """The steps of each process in which something repeats."""
     tree = profile.tree
-    available = profile.meta.get("available")
-    seen = _Tree(tree, isinstance(available, dict) and "import" in available, recorded_steps(profile))
+    seen = _Tree(tree, is_imported(profile.meta), recorded_steps(profile))
     for process in profile.processes:
         one = seen.of_process(process.row, process.node.row)
         if one is not None:

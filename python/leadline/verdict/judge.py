@@ -16,6 +16,7 @@ from leadline.engines import engines_of, together
 from leadline.engines.words import sentence as serving_sentence
 from leadline.engines.words import title as serving_title
 from leadline.profiles import Profile
+from leadline.profiles.meta import is_imported, typed_command
 from leadline.profiles.tried import of_rule
 from leadline.schema import FrameKind
 from leadline.units import duration, percent
@@ -132,14 +133,14 @@ def _nothing(profile: Profile) -> Verdict:
         (),
         trust(profile, None, 0),
         None,
-        "leadline why SCRIPT",
+        "leadline why PROGRAM",
     )
 
 
 def _missing(case: Case, made: Account, resource: Resource, samples: int) -> str:
     """What to run where the evidence is not enough for a class."""
-    program = "leadline why " + _script(case.profile)
-    imported = "import" in case.profile.meta.get("available", {})
+    program = "leadline why " + typed_command(case.profile.meta)
+    imported = is_imported(case.profile.meta)
     if made.of == "step" and made.steps < FEWEST_STEPS and not imported:
         return f"{program} (only {made.steps} steps were measured)"
     if resource.kind == "cannot_tell":
@@ -179,14 +180,6 @@ def _waited_for(found: Findings) -> list[str]:
     return [
         text for one in found if one.rule == "communication" for text in one.evidence if "waiting for rank" in text
     ][:1]
-
-
-def _script(profile: Profile) -> str:
-    program = profile.meta.get("program")
-    argv = program.get("argv") if isinstance(program, dict) else None
-    words = [str(one) for one in argv[:6]] if isinstance(argv, list) and argv else ["SCRIPT"]
-    base = f"{program.get('cwd')}/" if isinstance(program, dict) and program.get("cwd") else "/"
-    return " ".join([words[0].removeprefix(base) if base != "/" else words[0], *words[1:]])
 
 
 def _sentence(made: Account, resource: Resource, ask: str, who: str) -> tuple[str, Place | None]:

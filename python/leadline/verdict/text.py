@@ -32,7 +32,8 @@ def head(verdict: Verdict) -> str:
         return ""
     if account.of == "run":
         return f"{duration(account.wall_ns)} in all, no steps"
-    return f"{account.steps:,} steps, {duration(account.wall_ns)} each"
+    steps = "1 step," if account.steps == 1 else f"{account.steps:,} steps,"
+    return f"{steps} {duration(account.wall_ns)} each"
 
 
 def fix_text(fix: Fix, account: Account | None) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 from leadline._dataclass import dataclass, field
 from leadline.profiles.builder import ProfileBuilder
 from leadline.profiles.lineage import clock_of, moved_ns, record_of_rows
+from leadline.profiles.meta import is_imported
 from leadline.profiles.profile import Profile
 from leadline.schema import FrameKind, KernelEventKind, MetricKind
 from leadline.trace.importers.meta import imported_meta
@@ -146,7 +147,7 @@ def _relation(profile: Profile, recording: KernelRecording) -> tuple[int, int]:
             "the profile"
         )
     row = of_boot[0] if of_boot else 0
-    imported = "import" in (profile.meta.get("available") or {})
+    imported = is_imported(profile.meta)
     if recording.realtime_ns is not None and (imported or recording.clock != MONOTONIC):
         clock = clock_of(records[row])
         if clock is not None:  # both are related to CLOCK_REALTIME
