@@ -59,7 +59,9 @@ def test_a_program_of_jax_is_not_sent_to_a_fix_of_torch() -> None:
 def test_a_trace_is_no_program_that_could_be_run_again() -> None:
     """What it calls its program is the file that was read."""
     meta = {"program": {"argv": ["trace.json.gz"]}, "available": {"import": {"ok": True}, "torch": {"ok": True}}}
-    assert with_command(_finding("python_overhead", 9_000_000), meta).measured_by == "leadline try --fix compile PROGRAM"
+    assert (
+        with_command(_finding("python_overhead", 9_000_000), meta).measured_by == "leadline try --fix compile PROGRAM"
+    )
 
 
 @pytest.mark.parametrize(("rule", "fix"), [("donation", "donation=step"), ("op_by_op", "jit=main")])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.units import duration, in_unit, number, share, size
+from leadline.units import counted, duration, in_unit, number, share, size
 
 
 @pytest.mark.parametrize(
@@ -66,3 +66,8 @@ def test_a_duration_reads_back_within_its_three_digits(nanoseconds):
     read = sum(float(value) * scales[unit] for value, unit in zip(words[::2], words[1::2], strict=True))
     coarsest = {"h": 30e9, "min": 0.5e9}.get(words[1], 0)
     assert abs(read - nanoseconds) <= max(0.006 * nanoseconds, coarsest, 0.5)
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 steps"), (1, "1 step"), (2, "2 steps"), (1250, "1,250 steps")])
+def test_a_count_has_its_noun_in_the_right_number(count: int, text: str) -> None:
+    assert counted(count, "step") == text

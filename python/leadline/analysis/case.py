@@ -25,6 +25,7 @@ from leadline.analysis.turn import rest_of_turn
 from leadline.profiles import Profile
 from leadline.profiles.meta import is_imported, source_hashes
 from leadline.schema import FrameKind, MetricKind
+from leadline.units import counted
 
 _ENOUGH_STEPS, _ENOUGH_IMPORTED = 5, 1  # the steps of a trace were chosen by who recorded it, after a warm-up as a rule
 MOST_GROUPS = 500
@@ -125,7 +126,7 @@ class Case(OfCompilations):
             raise CannotTell("no training step or repeated call was found")
         enough = _ENOUGH_IMPORTED if is_imported(self.profile.meta) else _ENOUGH_STEPS
         if found.steps < enough:
-            raise CannotTell(f"only {found.steps} steps were measured; {enough} are needed")
+            raise CannotTell(f"only {counted(found.steps, 'step')} measured; {enough} are needed")
         if found.step_ns <= 0:
             raise CannotTell("no time was measured inside the steps")
         return found

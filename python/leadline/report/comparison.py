@@ -10,7 +10,7 @@ from leadline.compare import Change, Diff, Figure, Verdict
 from leadline.report.answer import rows_text
 from leadline.report.markup import code, escaped
 from leadline.report.phrases import name_text
-from leadline.units import change, duration, number, size
+from leadline.units import change, counted, duration, number, size
 
 STEP = " › "
 _JSON_ROWS = 1_000
@@ -89,8 +89,9 @@ def _hindrances(diff: Diff) -> list[str]:
 
 def _runs(diff: Diff) -> str:
     a, b = diff.runs
-    return f"A: {a} run{'s' * (a != 1)} of {diff.steps[0]:,} steps, B: {b} of {diff.steps[1]:,}. {diff.smallest}" + (
-        f" {diff.doubt}" if diff.doubt else ""
+    return (
+        f"A: {counted(a, 'run')} of {counted(diff.steps[0], 'step')}, B: {b} of {diff.steps[1]:,}. {diff.smallest}"
+        + (f" {diff.doubt}" if diff.doubt else "")
     )
 
 

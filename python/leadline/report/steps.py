@@ -10,7 +10,7 @@ from leadline.profiles import Profile
 from leadline.steps import RankSteps, Steps
 from leadline.steps.model import COUNTED
 from leadline.steps.of_profile import steps_of
-from leadline.units import duration, number
+from leadline.units import counted, duration, number
 
 _COLUMNS = (
     *("wall_ns", "running_ns", "core_wait_ns", "operator_ns", "backward_ns", "data_ns", "optimizer_ns"),
@@ -95,7 +95,7 @@ def sentences(steps: ShownSteps) -> list[str]:
     within = f" ({duration(steps.low_ns)} to {duration(steps.high_ns)} in 19 of 20 cases)" if steps.low_ns >= 0 else ""
     warm = f"; {number(steps.warm_up)} of warm-up left out" if steps.warm_up else ""
     lines = [
-        f"{number(steps.number)} steps ({steps.rests_on} were counted): mean {duration(steps.mean_ns)}{within}{warm}"
+        f"{counted(steps.number, 'step')} ({steps.rests_on} were counted): mean {duration(steps.mean_ns)}{within}{warm}"
     ]
     spread = [f"median {duration(steps.median_ns)}", f"min {duration(steps.min_ns)}", f"max {duration(steps.max_ns)}"]
     if steps.p95_ns:

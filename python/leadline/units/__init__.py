@@ -126,3 +126,8 @@ def _fixed(value: float, digits: int) -> str:
     """With thousands separated; the same arithmetic as in units.ts, so that both round alike."""
     scale = 10**digits
     return f"{math.floor(value * scale + 0.5) / scale:,.{digits}f}"
+
+
+def counted(count: int, what: str) -> str:
+    """`1 step`, `1,250 steps`: a number with its noun, whose plural ends in s."""
+    return f"{count:,} {what}{'s' * (count != 1)}"

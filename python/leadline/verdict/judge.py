@@ -19,7 +19,7 @@ from leadline.profiles import Profile
 from leadline.profiles.meta import is_imported, typed_command
 from leadline.profiles.tried import of_rule
 from leadline.schema import FrameKind
-from leadline.units import duration, percent
+from leadline.units import counted, duration, percent
 from leadline.verdict.account import account, account_of_run
 from leadline.verdict.attained import attained
 from leadline.verdict.crowd import crowd
@@ -142,7 +142,7 @@ def _missing(case: Case, made: Account, resource: Resource, samples: int) -> str
     program = "leadline why " + typed_command(case.profile.meta)
     imported = is_imported(case.profile.meta)
     if made.of == "step" and made.steps < FEWEST_STEPS and not imported:
-        return f"{program} (only {made.steps} steps were measured)"
+        return f"{program} (only {counted(made.steps, 'step')} measured)"
     if resource.kind == "cannot_tell":
         return program if not imported else ""
     return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from leadline.units import duration
+from leadline.units import counted, duration
 from leadline.verdict.model import Account, Fix, Verdict
 
 _LABEL = 10
@@ -32,8 +32,7 @@ def head(verdict: Verdict) -> str:
         return ""
     if account.of == "run":
         return f"{duration(account.wall_ns)} in all, no steps"
-    steps = "1 step," if account.steps == 1 else f"{account.steps:,} steps,"
-    return f"{steps} {duration(account.wall_ns)} each"
+    return f"{counted(account.steps, 'step')}, {duration(account.wall_ns)} each"
 
 
 def fix_text(fix: Fix, account: Account | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from leadline.analysis.findings import Finding, Findings, Line, State
 from leadline.report.source import visible
-from leadline.units import duration, share
+from leadline.units import counted, duration, share
 
 
 def gain_text(found: Finding) -> str:
@@ -37,7 +37,7 @@ def headline(found: Findings) -> str:
     parts = [
         f"{number} {word}{'s' if number != 1 else ''}" for number, word in ((warnings, "warning"), (notes, "note"))
     ]
-    steps = f"; {found.steps:,} steps of {duration(found.step_ns)}" if found.steps and found.step_ns else ""
+    steps = f"; {counted(found.steps, 'step')} of {duration(found.step_ns)}" if found.steps and found.step_ns else ""
     if found.state is State.PROBLEM:
         return ", ".join(parts) + steps
     return ", ".join([found.state_text, *(parts[1:] if notes else [])]) + steps
