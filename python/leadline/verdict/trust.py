@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from leadline.profiles import Profile
-from leadline.schema import LossKind
-from leadline.units import percent
+from leadline.schema import LOSSES, LossKind
+from leadline.units import counted, percent
 from leadline.verdict.account import FEW_SAMPLES
 from leadline.verdict.model import Account
 
@@ -25,9 +26,15 @@ def trust(profile: Profile, account: Account | None, samples: int) -> str:
 
 
 def _lost(profile: Profile) -> str:
-    ended = sum(one.count for one in profile.losses if one.kind == LossKind.PROCESS_INCOMPLETE)
-    total = sum(one.count for one in profile.losses) - ended
-    said = [f"{total:,} measurements lost"] if total else []
+    counts: Counter[LossKind] = Counter()
+    for one in profile.losses:
+        counts[one.kind] += one.count
+    ended = counts.pop(LossKind.PROCESS_INCOMPLETE, 0)
+    said = []
+    if total := counts.total():
+        ((kind, _),) = counts.most_common(1)
+        what = next((info.doc.partition(";")[0] for info in LOSSES if info.kind == kind), str(kind))
+        said.append(f"{counted(total, 'measurement')} lost ({'' if len(counts) == 1 else 'most: '}{what})")
     if ended:
         said.append(f"the end of {ended:,} process{'es' if ended != 1 else ''} is missing")
     return ", ".join(said) or "nothing lost"
