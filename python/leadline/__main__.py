@@ -1,4 +1,4 @@
-"""`python -m leadline VERB ...` is `leadline VERB ...`."""
+"""`python -m leadline SUBCOMMAND ...` is leadline SUBCOMMAND."""
 
 from __future__ import annotations
 

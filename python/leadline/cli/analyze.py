@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.cli.errors import CommandError
-from leadline.cli.files import add_output, add_source_root
+from leadline.cli.files import A_FILE, add_output, add_source_root
 from leadline.cli.formats import add_format, chosen_format
 
 if TYPE_CHECKING:
@@ -21,9 +21,7 @@ _FORMATS = ("text", "markdown", "json", "sarif", "html")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "file", metavar="FILE", nargs="?", help="a profile or a trace (default: the newest .leadline file here)"
-    )
+    parser.add_argument("file", metavar="FILE", nargs="?", help=A_FILE)
     parser.add_argument(
         "--rule",
         action="append",
@@ -39,7 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="settings",
         help="set an option of a rule, such as hotspot.share=10%%",
     )
-    parser.add_argument("--all", action="store_true", help="list the rules that did not apply, with their reasons")
+    parser.add_argument(
+        "--all", "--verbose", action="store_true", help="list the rules that did not apply, with their reasons"
+    )
     parser.add_argument("--list", action="store_true", help="list the rules and their options, with reasons")
     parser.add_argument(
         "--exit-code",

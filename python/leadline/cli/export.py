@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 
 from leadline.cli.errors import CommandError
-from leadline.cli.files import add_output
+from leadline.cli.files import add_newest, add_output
 from leadline.convert import EXPORTERS, Exporter, exporter_for
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     readers = "; ".join(f"{one.name}: {one.reader}" for one in EXPORTERS)
-    parser.add_argument("file", metavar="FILE", help="a .leadline file")
+    add_newest(parser)
     parser.add_argument("--format", choices=[one.name for one in EXPORTERS], help=f"output format ({readers})")
     add_output(parser, "the file to write, - for stdout", required=True)
     parser.add_argument("--metric", metavar="METRIC", help="export only METRIC, such as time or alloc_bytes")

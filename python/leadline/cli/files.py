@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from leadline.profiles import Profile
 
 
+A_FILE = "a profile or a trace (default: the newest .leadline file here)"
 _PAGE = "<!doctype html>"
 """How every page begins."""
 _SLOW_BYTES = 1 << 20
@@ -59,10 +60,14 @@ def add_output(parser: argparse.ArgumentParser, what: str, *, required: bool = F
 
 def add_newest(parser: argparse.ArgumentParser) -> None:
     """FILE of a verb that reads one profile; without it the newest one of the working directory."""
-    parser.add_argument(
-        "file", metavar="FILE", nargs="?", help="a profile or a trace (default: the newest .leadline file here)"
-    )
+    parser.add_argument("file", metavar="FILE", nargs="?", help=A_FILE)
     parser.set_defaults(newest=True)
+
+
+def no_file(command: str, text: str, what: str) -> None:
+    """Raises CommandError where a file stands in the place of what is asked of it."""
+    if Path(text).suffix and Path(text).is_file():
+        raise CommandError(f"{command} needs {what} after the file: leadline {command} {text} '{what}'.")
 
 
 def newest_profile() -> str:

@@ -8,15 +8,18 @@ from pathlib import Path
 
 from leadline._dataclass import asdict
 from leadline.cli.errors import CommandError
+from leadline.cli.files import add_output
+from leadline.cli.formats import add_format, chosen_format
+
+_FORMATS = ("text", "json")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", metavar="FILE", nargs="*", help="ledgers (default: leadline-ledger.jsonl in this directory)"
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json, on stdout")
-    parser.add_argument("-o", "--output", metavar="OUT", help="write the result to a file instead of the terminal")
-    parser.add_argument("--force", action="store_true", help="replace OUT")
+    add_format(parser, _FORMATS)
+    add_output(parser, "write to OUT instead of the terminal")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -35,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
         entries += found
         bad += unreadable
     summary = ledger.summary(entries, bad)
-    if arguments.format == "json":
+    if chosen_format(arguments, _FORMATS) == "json":
         text = json.dumps({"summary": asdict(summary), "entries": entries}, indent=2, allow_nan=False) + "\n"
     else:
         text = ledger_table(entries, summary)

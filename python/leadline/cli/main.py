@@ -40,18 +40,25 @@ class _Parser(argparse.ArgumentParser):
         words = message.partition("unrecognized arguments: ")[2].split()
         advice = f"`{self.prog} --help` shows what it takes."
         if words:
-            import difflib  # on the way to an error only
-
             options = [word for action in self._actions for word in action.option_strings]
-            near = difflib.get_close_matches(words[0].partition("=")[0], options, n=1)
             what = "no option" if words[0].startswith("-") else "no argument"
             message = f"{self.prog} has {what} {words[0]}"
-            advice = f"did you mean {near[0]}?" if near else advice
+            advice = _meant(words[0].partition("=")[0], options) or advice
         else:
+            wrong, _, choices = message.partition("invalid choice: ")[2].partition(" (choose from ")
+            advice = _meant(wrong.strip("'"), [one.strip(" '") for one in choices.rstrip(")").split(",")]) or advice
             # `report: argument --top: ...`, which is printed behind the name of all
             command = self.prog.partition(" ")[2]
             message = f"{command}: {message}" if command else message
         raise CommandError(f"{message}; {advice}")
+
+
+def _meant(word: str, known: Sequence[str], cutoff: float = 0.6) -> str:
+    """`did you mean --top?`; empty where nothing known is near."""
+    import difflib  # on the way to an error only: it takes longer to import than everything else here
+
+    near = difflib.get_close_matches(word, known, n=1, cutoff=cutoff) if word else []
+    return f"did you mean {near[0]}?" if near else ""
 
 
 class _Unwrapped(argparse.HelpFormatter):
@@ -78,16 +85,9 @@ def _find(name: str) -> Subcommand:
     for one in (*SUBCOMMANDS, *HIDDEN):
         if one.name == name:
             return one
-    import difflib  # on the way to an error only: it takes longer to import than everything else here
-
-    near = difflib.get_close_matches(name, [*(one.name for one in SUBCOMMANDS), *ALIASES], n=1, cutoff=0.7)
     typed = _command_for(name)
-    if typed:
-        advice = f"for this file: {typed}."
-    elif near:
-        advice = f"did you mean {near[0]}?"
-    else:
-        advice = "`leadline --help` lists the subcommands."
+    meant = _meant(name, [*(one.name for one in SUBCOMMANDS), *ALIASES], cutoff=0.7)
+    advice = f"for this file: {typed}." if typed else meant or "`leadline --help` lists the subcommands."
     raise CommandError(f"There is no subcommand {name!r}; {advice}")
 
 
@@ -104,30 +104,36 @@ def _command_for(name: str) -> str:
     return command_for(name)
 
 
+def parsed(argv: Sequence[str]) -> tuple[SubcommandModule, argparse.Namespace]:
+    """The module of the subcommand that `argv` begins with, and its arguments. Raises CommandError for what is wrong in
+    them, SystemExit after `--help`."""
+    name, *words = [*ALIASES.get(argv[0], argv[:1]), *argv[1:]]
+    found = _find(name)
+    mode = found.mode(words)
+    if mode is not None:
+        words.remove(mode.word)
+    module = cast(SubcommandModule, importlib.import_module((mode or found).module))
+    parser: argparse.ArgumentParser = _Parser(
+        prog=f"leadline {name} {mode.word}" if mode else f"leadline {name}",
+        description=_sentence((mode or found).help),
+    )
+    parser.set_defaults(help_all="--help-all" in words)
+    parser.formatter_class = _Unwrapped
+    module.add_arguments(parser)
+    if parser.formatter_class is _Unwrapped:
+        parser.formatter_class = argparse.HelpFormatter
+    if mode is None and found.modes:
+        parser.epilog = _with_modes(parser, found)
+    if mode is None:
+        words = [*from_pyproject(found.name), *words]
+    prepare = getattr(module, "split", None)  # of subcommands for which `--` has a meaning of its own
+    return module, parser.parse_args(words if prepare is None else prepare(words))
+
+
 def _dispatch(argv: Sequence[str]) -> int:
     if argv and not argv[0].startswith("-"):
-        name, *words = [*ALIASES.get(argv[0], argv[:1]), *argv[1:]]
-        found = _find(name)
-        mode = found.mode(words)
-        if mode is not None:
-            words.remove(mode.word)
-        module = cast(SubcommandModule, importlib.import_module((mode or found).module))
-        parser: argparse.ArgumentParser = _Parser(
-            prog=f"leadline {name} {mode.word}" if mode else f"leadline {name}",
-            description=_sentence((mode or found).help),
-        )
-        parser.set_defaults(help_all="--help-all" in words)
-        parser.formatter_class = _Unwrapped
-        module.add_arguments(parser)
-        if parser.formatter_class is _Unwrapped:
-            parser.formatter_class = argparse.HelpFormatter
-        if mode is None and found.modes:
-            parser.epilog = _with_modes(parser, found)
-        if mode is None:
-            words = [*from_pyproject(found.name), *words]
-        prepare = getattr(module, "split", None)  # of subcommands for which `--` has a meaning of its own
-        arguments = parser.parse_args(words if prepare is None else prepare(words))
-        if found.name != "run":  # which looks at its output itself, and says more
+        module, arguments = parsed(argv)
+        if argv[0] != "run":  # which looks at its output itself, and says more
             from leadline.cli.files import check_inputs, newest_profile, use_source_roots
 
             if getattr(arguments, "newest", False) and arguments.file is None:

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from leadline.cli.errors import CommandError
-from leadline.cli.files import add_output
+from leadline.cli.files import add_newest, add_output, no_file
 from leadline.cli.formats import add_format, chosen_format
 
 _FORMATS = ("text", "csv", "json")
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  leadline query FILE 'module:*.attn by class show calls, time.per_step'\n\n"
         "The language is described in docs/query.md."
     )
-    parser.add_argument("file", metavar="FILE", help="a .leadline file")
+    add_newest(parser)
     parser.add_argument("query", metavar="EXPR", help="the query, in quotes")
     add_format(parser, _FORMATS)
     add_output(parser, "write to OUT instead of the terminal")
@@ -33,6 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.query import QueryError, parse, query
     from leadline.report.answer import csv_answer, json_answer, text_answer
 
+    no_file("query", arguments.query, "EXPR")
     try:
         parse(arguments.query)  # a wrong question is told before a large file is read
         result = query(open_profile(arguments.file), arguments.query)

@@ -7,7 +7,7 @@ import json
 import math
 
 from leadline.cli.errors import CommandError
-from leadline.cli.files import add_output
+from leadline.cli.files import add_newest, add_output, no_file
 from leadline.cli.formats import add_format, chosen_format
 
 _FORMATS = ("text", "csv", "json")
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = "views:\n" + "\n".join(f"  {name}: {about}" for name, about in VIEWS.items())
-    parser.add_argument("file", metavar="FILE", help="a .leadline file")
+    add_newest(parser)
     parser.add_argument("statement", metavar="SQL", help="the statement, in quotes")
     add_format(parser, _FORMATS)
     add_output(parser, "write to OUT instead of the terminal")
@@ -29,6 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.query import SqlError
     from leadline.query.views import run_sql
 
+    no_file("query --sql", arguments.statement, "SQL")
     try:
         names, rows = run_sql(open_profile(arguments.file), arguments.statement)
     except SqlError as error:
