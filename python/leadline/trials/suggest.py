@@ -11,7 +11,7 @@ from pathlib import Path
 
 from leadline.analysis import measurable
 from leadline.analysis.analyze import analyze
-from leadline.analysis.findings import Finding
+from leadline.analysis.findings import WIDE, Finding
 from leadline.analysis.threads import of_operators
 from leadline.profiles import Profile, open_profile
 from leadline.remedies.base import Remedy
@@ -47,7 +47,11 @@ class Suggestions:
                 self._graph = load(str(profile))
 
     def predicted(self, remedy: Remedy) -> Predicted | None:
-        """Change of the step's time (of a sample's)."""
+        """Change of the step's time (of a sample's); None where its range is so wide that it predicts nothing."""
+        found = self._expected(remedy)
+        return found if found is not None and (found.high - found.low) / 2 <= WIDE else None
+
+    def _expected(self, remedy: Remedy) -> Predicted | None:
         return self._by_scenario(remedy) or self._by_finding(remedy)
 
     def remedies(self) -> list[tuple[Remedy, str]]:
@@ -59,8 +63,8 @@ class Suggestions:
                     remedy = kind(value)
                     if remedy.computes_else or not self._is_suggested(remedy):
                         continue
-                    predicted = self.predicted(remedy)
-                    found[remedy.title] = (predicted.median if predicted else 0.0, remedy)
+                    expected = self._expected(remedy)
+                    found[remedy.title] = (expected.median if expected else 0.0, remedy)
         for name, better in _INSTEAD.items():
             if better in found:
                 found.pop(name, None)
