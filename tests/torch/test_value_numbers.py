@@ -135,3 +135,83 @@ def test_of_later_steps_some_are_numbered_and_stand_for_the_others(measure):
     result = measure(run, shapes=True)
     assert again(result, "aten::sin") == 47
     assert again(result, "aten::linear") == 0
+
+
+def test_lists_of_tensors_are_numbered_by_what_they_hold(measure):
+    def run() -> None:
+        parts = [torch.randn(16, 8) for _ in range(3)]
+        mask = torch.arange(16) % 3 == 0
+        for _ in range(5):
+            torch.sin(torch.cat(parts))
+            torch.cos(torch.stack(parts)[0])
+            torch.tan(parts[0][mask])
+
+    result = measure(run, shapes=True)
+    for name in ("aten::cat", "aten::sin", "aten::stack", "aten::cos", "aten::index", "aten::tan"):
+        assert again(result, name) == 4, name
+
+
+@pytest.mark.parametrize("change", ["another", "order", "in place", "length"])
+def test_lists_that_differ_are_not_again(measure, change):
+    def run() -> None:
+        parts = [torch.randn(16, 8) for _ in range(6)]
+        for turn in range(5):
+            if change == "another":
+                parts[1] = torch.randn(16, 8)
+            elif change == "order":
+                parts = [*parts[1:], parts[0]]
+            elif change == "in place":
+                parts[2].add_(1)
+            torch.cat(parts if change != "length" else parts[turn:])
+
+    assert again(measure(run, shapes=True), "aten::cat") == 0
+
+
+def test_a_recurrent_layer_that_drops_numbers_by_chance_differs(measure):
+    def run(dropout: float) -> None:
+        layer = nn.LSTM(8, 8, num_layers=2, dropout=dropout)
+        x = torch.randn(5, 3, 8)
+        for _ in range(4):
+            layer(x)
+
+    assert again(measure(lambda: run(0.0), shapes=True), "aten::lstm") == 3
+    assert again(measure(lambda: run(0.5), shapes=True), "aten::lstm") == 0
+
+
+def details(result, name: str) -> set[tuple[str, str, str]]:
+    found = [node.detail for node in result.tree.find(kind="operator", name=name)]
+    return {tuple(str(one.get(key)) for key in ("shapes", "types", "zeros")) for one in found}
+
+
+def test_texts_of_inputs_that_come_again_say_what_the_first_ones_said(measure):
+    """One operator on sizes and types in turns: none is taken for another one."""
+
+    def run() -> None:
+        for _ in range(3):
+            for dtype in (torch.float32, torch.float64, torch.int64, torch.bool):
+                torch.neg(torch.ones(4, 5).to(dtype).long() if dtype is torch.bool else torch.ones(4, 5, dtype=dtype))
+            torch.neg(torch.ones(5, 4))
+            torch.neg(torch.ones(20))
+            torch.neg(torch.tensor(1.0))
+
+    shapes = {(shape, kind) for shape, kind, _ in details(measure(run, shapes=True), "aten::neg")}
+    assert shapes == {
+        ("[[4, 5]]", "['float']"), ("[[4, 5]]", "['double']"), ("[[4, 5]]", "['long int']"),
+        ("[[5, 4]]", "['float']"), ("[[20]]", "['float']"), ("[[]]", "['float']"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("used", "zeros"), [(2, "[0]"), (6, "None")])
+def test_weights_that_are_mostly_zeros_are_told(measure, used, zeros):
+    def run() -> None:
+        weights = torch.zeros(256, 8)
+        weights[:, :used] = 0.5
+        outputs = torch.randn(256, 8, 16)
+        for _ in range(3):
+            torch.mul(weights.unsqueeze(-1), outputs)
+            torch.where(weights.unsqueeze(-1) > 0, outputs, -outputs)
+            torch.mul(outputs, outputs)
+
+    result = measure(run, shapes=True)
+    assert {one[2] for one in details(result, "aten::where")} == {zeros}
+    assert {one[2] for one in details(result, "aten::mul")} == {zeros, "None"}

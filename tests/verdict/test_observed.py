@@ -1,7 +1,8 @@
-"""What a supervisor sees of a program from outside: bounded series, and segments kept at doubling times."""
+"""What a supervisor sees of a program from outside: bounded series, and segments kept at equal intervals."""
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -43,18 +44,38 @@ def test_a_process_that_is_gone_costs_nothing_but_itself(tmp_path: Path):
     assert [one["pid"] for one in seen.observed()] == [2]
 
 
-def test_segments_are_kept_at_doubling_times_and_three_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("seconds", [9, 40, 500, 5000])
+def test_segments_are_kept_at_equal_intervals_and_eight_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: int
+):
     now = [0.0]
     monkeypatch.setattr(snapshots.time, "monotonic", lambda: now[0])
     segment = tmp_path / "5-1-m.segment"
     kept = Snapshots(tmp_path)
-    for second in range(1, 70):
+    for second in range(1, seconds):
         now[0] = float(second)
         fresh = tmp_path / "new"
         fresh.write_text(str(second))
         fresh.rename(segment)
         kept.look()
-    assert [int(path.read_text()) for path in snapshots_of(segment)] == [16, 32, 64]
+    at = [int(path.read_text()) for path in snapshots_of(segment)]
+    assert 4 <= len(at) <= 8
+    steps = {later - earlier for earlier, later in itertools.pairwise(at)}
+    assert len(steps) == 1
+    assert at[0] <= seconds / 3
+    assert seconds - at[-1] <= 2 * max(steps)
+
+
+def test_a_segment_that_was_not_written_again_is_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    now = [0.0]
+    monkeypatch.setattr(snapshots.time, "monotonic", lambda: now[0])
+    segment = tmp_path / "5-1-m.segment"
+    segment.write_text("first")
+    kept = Snapshots(tmp_path)
+    for second in range(1, 20):
+        now[0] = float(second)
+        kept.look()
+    assert [path.read_text() for path in snapshots_of(segment)] == ["first"]
 
 
 def test_a_quota_that_nobody_tells_of_is_none(tmp_path: Path):

@@ -1,14 +1,19 @@
 #include "providers/torch/input_text.h"
 
+#include <array>
+#include <atomic>
 #include <cstring>
 #include <locale>
 #include <sstream>
 #include <string_view>
 
+#include "base/hash.h"
 #include "base/losses.h"
 #include "providers/torch/json_text.h"
 #include "providers/torch/old_string_types.h"
 #include "providers/torch/value.h"
+#include "providers/torch/value_numbers.h"
+#include "providers/torch/zeros.h"
 
 namespace leadline::torch {
 namespace {
@@ -56,11 +61,118 @@ std::string as_json(const Symbols& symbols, const Value* value) {
   return text;
 }
 
+// Texts by what they say. They are kept for good, so they are so many at most; what comes then is made anew each time.
+struct Kept {
+  std::atomic<uint64_t> key{0};
+  std::atomic<const char*> text{nullptr};
+};
+constexpr size_t kKept = size_t{1} << 12;
+std::array<Kept, kKept> g_kept;
+TensorLayout g_layout;  // written before callbacks are registered
+
+constexpr uint64_t kUnknown = 0;
+constexpr size_t kNone = ~size_t{0};
+
+// All that a text says; kUnknown for inputs of which torch itself is asked. What runs under a compiler's eyes has no
+// memory, and sizes that are no numbers.
+uint64_t key_of(const Values& inputs, const char* name, size_t zeros) noexcept {
+  if (inputs.first == nullptr) return kUnknown;
+  uint64_t key = hash_mix(reinterpret_cast<uint64_t>(name), inputs.count ^ zeros << 8);
+  for (size_t i = 0; i < inputs.count; ++i) {
+    const Value& value = inputs.first[i];
+    key = hash_mix(key, value.tag);
+    if (value.tag != kTensor) continue;
+    if (value.payload == 0) return kUnknown;
+    const TensorAt tensor(g_layout, value.payload);
+    const uint64_t dimensions = tensor.dimensions();
+    if (dimensions > kDimensions || tensor.data() == 0) return kUnknown;
+    key = hash_mix(key, dimensions << 16 | tensor.type());
+    for (uint64_t j = 0; j < dimensions; ++j) key = hash_mix(key, tensor.size(j));
+  }
+  return key | 1;
+}
+
+const char* kept(uint64_t key) noexcept {
+  const Kept& slot = g_kept[hash_mix(key, 1) % kKept];
+  return slot.key.load(std::memory_order_acquire) == key ? slot.text.load(std::memory_order_relaxed) : nullptr;
+}
+
+void keep(uint64_t key, const std::string& text) {
+  Kept& slot = g_kept[hash_mix(key, 1) % kKept];
+  const char* nothing = nullptr;
+  if (slot.text.load(std::memory_order_relaxed) != nullptr) return;
+  auto* const copy = new char[text.size() + 1];
+  std::memcpy(copy, text.c_str(), text.size() + 1);
+  if (slot.text.compare_exchange_strong(nothing, copy)) {
+    slot.key.store(key, std::memory_order_release);
+  } else {
+    delete[] copy;
+  }
+}
+
+// Bytes of an element, by c10::ScalarType; 0 for types that hold no plain numbers.
+size_t width_of(uint16_t type) noexcept {
+  constexpr std::array<uint8_t, 16> kBytes = {1, 1, 2, 4, 8, 2, 4, 8, 0, 0, 0, 1, 0, 0, 0, 2};
+  return type < kBytes.size() ? kBytes[type] : 0;
+}
+
+bool mostly_zero(const TensorAt& tensor) noexcept {
+  Elements elements;
+  elements.width = width_of(tensor.type());
+  elements.dimensions = tensor.dimensions();
+  uint64_t last = tensor.offset();
+  for (size_t i = 0; i < elements.dimensions; ++i) {
+    elements.sizes[i] = tensor.size(i);
+    elements.strides[i] = tensor.stride(i);
+    last += (elements.sizes[i] - 1) * elements.strides[i];
+  }
+  if (elements.width == 0 || last >= tensor.bytes() / elements.width || !ValueNumbers::is_of_cpu(tensor.data()))
+    return false;
+  elements.data = reinterpret_cast<const char*>(tensor.data() + tensor.offset() * elements.width);
+  return torch::mostly_zero(elements);
+}
+
+// Which argument of a product or a choice is mostly zeros, and much smaller than what it is applied to: then most of
+// what was computed for the other one is discarded. kNone where there is none.
+size_t discarding(std::string_view name, const Values& inputs) noexcept {
+  constexpr std::string_view kDiscard[] = {"aten::mul", "aten::mul_", "aten::bmm", "aten::where"};
+  constexpr uint64_t kSmaller = 4;
+  constexpr uint64_t kFewest = 64;
+  bool asked = false;
+  for (const std::string_view one : kDiscard) asked |= name == one;
+  if (!asked || inputs.first == nullptr || inputs.count < 2) return kNone;
+  uint64_t largest = 0;
+  std::array<uint64_t, 3> counts{};
+  for (size_t i = 0; i < inputs.count && i < counts.size(); ++i) {
+    if (inputs.first[i].tag != kTensor || inputs.first[i].payload == 0) continue;
+    const TensorAt tensor(g_layout, inputs.first[i].payload);
+    if (tensor.dimensions() > kDimensions || tensor.data() == 0) return kNone;
+    counts[i] = 1;
+    for (uint64_t j = 0; j < tensor.dimensions(); ++j) counts[i] *= tensor.size(j);
+    if (counts[i] > largest) largest = counts[i];
+  }
+  for (size_t i = 0; i < counts.size(); ++i)
+    if (counts[i] >= kFewest && counts[i] * kSmaller <= largest &&
+        mostly_zero(TensorAt(g_layout, inputs.first[i].payload)))
+      return i;
+  return kNone;
+}
+
 }  // namespace
+
+void InputText::begin(const TensorLayout& layout) noexcept { g_layout = layout; }
 
 const char* InputText::describe(const Symbols& symbols, const RecordFunction& function, const char* role,
                                 uint32_t inputs_at) noexcept {
   try {
+    const bool readable = role == nullptr && inputs_at != 0 && g_layout.storage != 0 && g_layout.type != 0;
+    const Values inputs = readable ? Values::of(function, inputs_at) : Values{};
+    const char* const name = readable ? symbols.name(&function) : nullptr;
+    const size_t zeros = readable ? discarding(name, inputs) : kNone;
+    const uint64_t key = readable ? key_of(inputs, name, zeros) : kUnknown;
+    if (key != kUnknown) {
+      if (const char* const known = kept(key); known != nullptr) return known;
+    }
     const Shapes shapes = symbols.input_shapes(function, false);
     text_ = role == nullptr ? "{" : std::string_view(role, std::strlen(role) - 1);
     if (role != nullptr) text_ += ", ";
@@ -90,8 +202,10 @@ const char* InputText::describe(const Symbols& symbols, const RecordFunction& fu
       }
       text_ += ']';
     }
-    append_arguments(symbols, function, inputs_at);
+    if (zeros != kNone) text_ += ", \"zeros\": [" + std::to_string(zeros) + ']';
+    const bool whole = !append_arguments(symbols, function, inputs_at);
     text_ += '}';
+    if (whole && key != kUnknown) keep(key, text_);
     return text_.c_str();
   } catch (...) {
     losses().count(LossKind::kInternalError, 1, "there was no memory for the shapes of an operator's inputs");
@@ -99,12 +213,12 @@ const char* InputText::describe(const Symbols& symbols, const RecordFunction& fu
   }
 }
 
-void InputText::append_arguments(const Symbols& symbols, const RecordFunction& function, uint32_t inputs_at) {
-  if (inputs_at == 0 || symbols.write_value == nullptr) return;
+bool InputText::append_arguments(const Symbols& symbols, const RecordFunction& function, uint32_t inputs_at) {
+  if (inputs_at == 0 || symbols.write_value == nullptr) return false;
   const size_t wanted = arguments_of(symbols.name(&function));
-  if (wanted == 0) return;
+  if (wanted == 0) return false;
   const Values inputs = Values::of(function, inputs_at);
-  if (inputs.first == nullptr || inputs.count < wanted || inputs.first[0].tag != kTensor) return;
+  if (inputs.first == nullptr || inputs.count < wanted || inputs.first[0].tag != kTensor) return true;
   text_ += ", \"arguments\": [null, null, null";
   for (size_t i = kFirstNumber; i < wanted; ++i) {
     const uint32_t tag = inputs.first[i].tag;  // a tensor's text would be its values, for which a device must be waited
@@ -112,6 +226,7 @@ void InputText::append_arguments(const Symbols& symbols, const RecordFunction& f
     text_ += ", " + (number ? as_json(symbols, &inputs.first[i]) : "null");
   }
   text_ += ']';
+  return true;
 }
 
 }  // namespace leadline::torch

@@ -57,16 +57,15 @@ const char* name_of(const RecordFunction& function, bool has_schema) noexcept {
   return g_shared.symbols.name(&function);
 }
 
-// Once the operator is the thread's innermost place.
+// For how many calls this one stands that computes what was computed before. Before the operator begins, so that it is
+// part of the measured overhead.
 template <Scope kScope>
-void number_values(const RecordFunction& function, const leadline_operator_event& op) noexcept {
-  if (kScope != Scope::kFunction || op.inputs == nullptr) {
-    ValueNumbers::begins_unknown(function);
-  } else if (const uint32_t calls =
-                 ValueNumbers::begins(g_shared.symbols, function, op.name, op.inputs, g_shared.offsets.inputs);
-             calls != 0) {
-    leadline_monitor_measure(static_cast<uint32_t>(MetricKind::kAgain), calls, 0);
-  }
+uint32_t number_values(const RecordFunction& function, const leadline_operator_event& op) noexcept {
+  if (!ValueNumbers::on()) return 0;
+  if (kScope == Scope::kFunction && op.inputs != nullptr)
+    return ValueNumbers::begins(g_shared.symbols, function, op.name, op.inputs, g_shared.offsets.inputs);
+  ValueNumbers::begins_unknown(function);
+  return 0;
 }
 
 // Of any kind. With what it needs apart from begin_operator(), which nearly all operators take.
@@ -104,8 +103,9 @@ template <Scope kScope>
     InputText inputs;
     op.inputs = inputs.describe(g_shared.symbols, function, talks ? kCommunication : nullptr,
                                 g_shared.has_offsets ? g_shared.offsets.inputs : 0);
+    const uint32_t again = number_values<kScope>(function, op);
     Monitor::instance().begin_operator(op, &function);
-    if (ValueNumbers::on()) number_values<kScope>(function, op);
+    if (again != 0) leadline_monitor_measure(static_cast<uint32_t>(MetricKind::kAgain), again, 0);
   } else {
     if (talks) [[unlikely]]
       op.inputs = kCommunication;
@@ -216,7 +216,7 @@ bool sees_operator(const Symbols& symbols, const ProviderCall& run_known_operato
 
 TensorLayout layout_from(const ProviderStatus& told) {
   const auto bytes = [&](const char* name) { return static_cast<uint32_t>(status_value<int64_t>(told, name, 0)); };
-  return {bytes("tensor_storage"),  bytes("tensor_geometry"), bytes("tensor_counter"),
+  return {bytes("tensor_storage"),  bytes("tensor_geometry"), bytes("tensor_counter"), bytes("tensor_type"),
           bytes("counter_version"), bytes("storage_data"),    bytes("storage_bytes")};
 }
 
@@ -238,7 +238,9 @@ void number_values_from(const ProviderCall& run_known_operator) {
   const Handle handle = g_shared.symbols.add_global_callback(callback);
   const ProviderStatus told = run_known_operator();
   g_shared.symbols.remove_callback(handle);
-  ValueNumbers::begin(layout_from(told));
+  const TensorLayout layout = layout_from(told);
+  InputText::begin(layout);
+  ValueNumbers::begin(layout);
 }
 
 void append(std::string* to, const std::string& sentence) {

@@ -12,6 +12,7 @@
 #include "base/steps_ended.h"
 #include "providers/torch/padding.h"
 #include "providers/torch/value.h"
+#include "providers/torch/value_list.h"
 
 namespace leadline::torch {
 namespace {
@@ -22,34 +23,11 @@ constexpr uint64_t kUnknown = 0;
 constexpr std::string_view kOfChance[] = {"rand",        "dropout", "bernoulli", "multinomial", "normal_", "::normal",
                                           "uniform",     "poisson", "cauchy",    "geometric",   "rrelu",   "empty",
                                           "exponential", "resize",  "set_data",  "_foreach"};
-// Operators whose lists hold numbers. A list of others may hold tensors, whose text would be their values.
-constexpr std::string_view kListsOfNumbers[] = {
-    "_fft_",     "adaptive_",    "amax",         "amin",       "as_strided",
-    "avg_pool",  "broadcast_to", "constant_pad", "conv",       "expand",
-    "fft_",      "flip",         "full",         "layer_norm", "linalg_",
-    "logsumexp", "max_pool",     "mean",         "movedim",    "native_layer_norm",
-    "new_",      "norm",         "ones",         "pad",        "permute",
-    "repeat",    "reshape",      "rms_norm",     "roll",       "split_with_sizes",
-    "std",       "sum",          "tile",         "unflatten",  "upsample_",
-    "var",       "view",         "zeros"};
 constexpr std::string_view kNamespace = "aten::";
 
 bool is_of_chance(std::string_view name) noexcept {
   return std::any_of(std::begin(kOfChance), std::end(kOfChance),
                      [&](std::string_view word) { return name.find(word) != std::string_view::npos; });
-}
-
-bool lists_hold_numbers(std::string_view name) noexcept {
-  name.remove_prefix(kNamespace.size());
-  return std::any_of(std::begin(kListsOfNumbers), std::end(kListsOfNumbers),
-                     [&](std::string_view word) { return name.starts_with(word); });
-}
-
-template <typename T>
-T at(uint64_t object, uint64_t offset) noexcept {
-  T value;
-  std::memcpy(&value, reinterpret_cast<const char*>(object) + offset, sizeof value);
-  return value;
 }
 
 // What is known of memory, by its address: one word says whose it is and what its first content is, so that no reader
@@ -98,37 +76,37 @@ uint64_t sample(uint64_t number, uint64_t data, uint64_t bytes) noexcept {
   return number;
 }
 
-// c10::impl::SizesAndStrides and the storage's offset behind it; more dimensions stand elsewhere.
-constexpr uint64_t kDimensions = 5;
-
-uint64_t number_of(uint64_t tensor) noexcept {
-  if (tensor == 0) return kUnknown;
-  const auto storage = at<uint64_t>(tensor, g_layout.storage);
-  const auto counter = at<uint64_t>(tensor, g_layout.counter);
-  const auto dimensions = at<uint64_t>(tensor, g_layout.geometry);
-  if (storage == 0 || counter == 0 || dimensions > kDimensions) return kUnknown;
-  const auto data = at<uint64_t>(storage, g_layout.data);
-  if (data == 0) return kUnknown;
+// Whose slot it is; nullptr where nothing is known of the memory.
+const Slot* slot_of(uint64_t data) noexcept {
+  if (data == 0) return nullptr;
   const Place place = place_of(data);
   const uint64_t known = place.slot.number.load(std::memory_order_relaxed);
-  if (known == 0 || (known & kTag) != place.tag) return kUnknown;
-  const uint64_t serial = place.slot.serial.load(std::memory_order_relaxed);
-  const auto version = at<uint32_t>(counter, g_layout.version);
-  const bool on_cpu = (serial & 1) != 0;
-  const uint64_t bytes = on_cpu ? at<uint64_t>(storage, g_layout.bytes) : 0;
-  uint64_t number =
-      version == place.slot.version.load(std::memory_order_relaxed) ? known & ~kTag : hash_mix(serial, version + 1);
+  return known == 0 || (known & kTag) != place.tag ? nullptr : &place.slot;
+}
+
+bool is_of_cpu(const Slot& slot) noexcept { return (slot.serial.load(std::memory_order_relaxed) & 1) != 0; }
+
+uint64_t number_of(uint64_t address) noexcept {
+  if (address == 0) return kUnknown;
+  const TensorAt tensor(g_layout, address);
+  const uint64_t dimensions = tensor.dimensions();
+  if (tensor.counter() == 0 || dimensions > kDimensions) return kUnknown;
+  const uint64_t data = tensor.data();
+  const Slot* const slot = slot_of(data);
+  if (slot == nullptr) return kUnknown;
+  const auto version = at<uint32_t>(tensor.counter(), g_layout.version);
+  const bool on_cpu = is_of_cpu(*slot);
+  const uint64_t bytes = on_cpu ? tensor.bytes() : 0;
+  uint64_t number = version == slot->version.load(std::memory_order_relaxed)
+                        ? slot->number.load(std::memory_order_relaxed) & ~kTag
+                        : hash_mix(slot->serial.load(std::memory_order_relaxed), version + 1);
   if (on_cpu && bytes <= kWhole) {  // such as a number of Python's
     number = hash_bytes(reinterpret_cast<const char*>(data), bytes);
   } else if (on_cpu) {
     number = sample(number, data, bytes);
   }
-  for (uint64_t i = 0; i < dimensions; ++i) {
-    number = hash_mix(number, at<uint64_t>(tensor, g_layout.geometry + 8 * (1 + i)));
-    number = hash_mix(number, at<uint64_t>(tensor, g_layout.geometry + 8 * (1 + kDimensions + i)));
-  }
-  number = hash_mix(number, at<uint64_t>(tensor, g_layout.geometry + 8 * (1 + 2 * kDimensions)));
-  return number | 1;
+  for (uint64_t i = 0; i < dimensions; ++i) number = hash_mix(hash_mix(number, tensor.size(i)), tensor.stride(i));
+  return hash_mix(number, tensor.offset()) | 1;
 }
 
 uint64_t of_text(const Symbols& symbols, const Value& value) noexcept {
@@ -166,15 +144,32 @@ std::string_view next_word(std::string_view* rest) noexcept {
   return word;
 }
 
-uint64_t number_of(const Symbols& symbols, const Value& value, std::string_view type, std::string_view name) noexcept {
+uint64_t number_of(const Symbols& symbols, const Value& value) noexcept;
+
+// Of numbers or of tensors; a long one is not worth its time.
+uint64_t number_of_list(const Symbols& symbols, uint64_t list) noexcept {
+  constexpr size_t kMost = 256;
+  if (!ValueList::known()) return kUnknown;
+  const Values values = ValueList::of(list);
+  if (values.count > kMost) return kUnknown;
+  uint64_t key = hash_mix(values.count, kList.size());
+  for (size_t i = 0; i < values.count; ++i) {
+    const uint64_t number = number_of(symbols, values.first[i]);
+    if (number == kUnknown) return kUnknown;
+    key = hash_mix(key, number);
+  }
+  return key | 1;
+}
+
+uint64_t number_of(const Symbols& symbols, const Value& value) noexcept {
   constexpr uint64_t kTruth = 0xff;
   constexpr uint64_t kDevice = 0xffff;
   if (value.tag == kNothing) return 1;
   if (value.tag == kTensor) return number_of(value.payload);
   if (value.tag == kDouble || value.tag == kInteger) return hash_mix(value.payload, value.tag) | 1;
-  if (type == kList) return lists_hold_numbers(name) ? of_text(symbols, value) : kUnknown;
   const uint32_t list = g_list_tag.load(std::memory_order_relaxed);
   if (list == 0) return kUnknown;
+  if (value.tag == list) return number_of_list(symbols, value.payload);
   if (value.tag + kBoolBefore == list) return hash_mix(value.payload & kTruth, value.tag) | 1;
   if (value.tag == list + kDeviceBehind) return hash_mix(value.payload & kDevice, value.tag) | 1;
   if (value.tag + kStringBefore == list) return of_text(symbols, value);
@@ -193,27 +188,20 @@ void look_for_padding(const Values& inputs, std::string_view text) noexcept {
   const std::string_view type = next_word(&rest);
   const uint64_t width = type == "long int" ? sizeof(int64_t) : type == "int" ? sizeof(int32_t) : 0;
   const uint64_t table = inputs.first[kTable].payload;
-  const uint64_t tokens = inputs.first[kTokens].payload;
-  if (width == 0 || table == 0 || tokens == 0 || at<uint64_t>(tokens, g_layout.geometry) != 2) return;
-  const auto of_table = at<uint64_t>(table, g_layout.storage);
-  const auto storage = at<uint64_t>(tokens, g_layout.storage);
-  if (of_table == 0 || storage == 0) return;
-  const Place place = place_of(at<uint64_t>(of_table, g_layout.data));
-  const uint64_t known = place.slot.number.load(std::memory_order_relaxed);
-  const bool on_cpu = (place.slot.serial.load(std::memory_order_relaxed) & 1) != 0;
-  if (known == 0 || (known & kTag) != place.tag || !on_cpu) return;
-  const auto size = [&](uint64_t i) { return at<uint64_t>(tokens, g_layout.geometry + 8 * (1 + i)); };
-  const auto stride = [&](uint64_t i) { return at<uint64_t>(tokens, g_layout.geometry + 8 * (1 + kDimensions + i)); };
-  const auto offset = at<uint64_t>(tokens, g_layout.geometry + 8 * (1 + 2 * kDimensions));
-  const auto data = at<uint64_t>(storage, g_layout.data);
-  const bool small = size(0) - 1 < kMostRows && size(1) - 1 < kMostRows && stride(0) < kMostRows * kMostRows &&
-                     stride(1) < kMostRows * kMostRows;
-  if (data == 0 || !small) return;
-  const uint64_t last = offset + (size(0) - 1) * stride(0) + (size(1) - 1) * stride(1);
-  if ((last + 1) * width > at<uint64_t>(storage, g_layout.bytes)) return;
-  const Padding found =
-      Padding::of({reinterpret_cast<const char*>(data + offset * width), width, static_cast<int64_t>(size(0)),
-                   static_cast<int64_t>(size(1)), static_cast<int64_t>(stride(0)), static_cast<int64_t>(stride(1))});
+  const uint64_t looked_up = inputs.first[kTokens].payload;
+  if (width == 0 || table == 0 || looked_up == 0) return;
+  const TensorAt tokens(g_layout, looked_up);
+  if (tokens.dimensions() != 2 || tokens.data() == 0 || !ValueNumbers::is_of_cpu(TensorAt(g_layout, table).data()))
+    return;
+  const bool small = tokens.size(0) - 1 < kMostRows && tokens.size(1) - 1 < kMostRows &&
+                     tokens.stride(0) < kMostRows * kMostRows && tokens.stride(1) < kMostRows * kMostRows;
+  if (!small) return;
+  const uint64_t last =
+      tokens.offset() + (tokens.size(0) - 1) * tokens.stride(0) + (tokens.size(1) - 1) * tokens.stride(1);
+  if ((last + 1) * width > tokens.bytes()) return;
+  const Padding found = Padding::of({reinterpret_cast<const char*>(tokens.data() + tokens.offset() * width), width,
+                                     static_cast<int64_t>(tokens.size(0)), static_cast<int64_t>(tokens.size(1)),
+                                     static_cast<int64_t>(tokens.stride(0)), static_cast<int64_t>(tokens.stride(1))});
   g_batches.fetch_add(1, std::memory_order_relaxed);
   g_padding.fetch_add(found.all, std::memory_order_relaxed);
   g_common_padding.fetch_add(found.common, std::memory_order_relaxed);
@@ -234,18 +222,23 @@ uint32_t weight_now() noexcept {
 void writes(const RecordFunction& function, uint32_t inputs_at, uint64_t key) noexcept {
   const Values inputs = Values::of(function, inputs_at);
   if (inputs.count == 0 || inputs.first[0].tag != kTensor) return;
-  const uint64_t tensor = inputs.first[0].payload;  // its number was asked for, so it has all this
-  const Place place = place_of(at<uint64_t>(at<uint64_t>(tensor, g_layout.storage), g_layout.data));
-  place.slot.version.store(at<uint32_t>(at<uint64_t>(tensor, g_layout.counter), g_layout.version) + 1,
-                           std::memory_order_relaxed);
+  const TensorAt tensor(g_layout, inputs.first[0].payload);  // its number was asked for, so it has all this
+  const Place place = place_of(tensor.data());
+  place.slot.version.store(at<uint32_t>(tensor.counter(), g_layout.version) + 1, std::memory_order_relaxed);
   place.slot.number.store((key & ~kTag) | place.tag, std::memory_order_relaxed);
 }
 
-// Attention may drop weights by chance; its fifth argument says how many.
+// Attention may drop weights by chance, and so may layers of recurrent networks: a number among their arguments says
+// how many.
 bool drops(std::string_view name, const Values& inputs) noexcept {
   constexpr size_t kProbability = 4;
-  return name.find("dot_product") != std::string_view::npos && inputs.count > kProbability &&
-         inputs.first[kProbability].tag == kDouble && inputs.first[kProbability].payload != 0;
+  constexpr std::string_view kRecurrent[] = {"aten::lstm", "aten::gru", "aten::rnn_"};
+  const auto is_number = [](const Value& value) { return value.tag == kDouble && value.payload != 0; };
+  if (name.find("dot_product") != std::string_view::npos)
+    return inputs.count > kProbability && is_number(inputs.first[kProbability]);
+  return std::any_of(std::begin(kRecurrent), std::end(kRecurrent),
+                     [&](std::string_view one) { return name.starts_with(one); }) &&
+         std::any_of(inputs.first, inputs.first + inputs.count, is_number);
 }
 
 uint64_t key_of(const Symbols& symbols, const RecordFunction& function, std::string_view name, std::string_view text,
@@ -255,9 +248,8 @@ uint64_t key_of(const Symbols& symbols, const RecordFunction& function, std::str
   const Values inputs = Values::of(function, inputs_at);
   if (inputs.first == nullptr || drops(name, inputs)) return kUnknown;
   uint64_t key = hash_mix(hash_bytes(name.data(), name.size()), hash_bytes(text.data(), text.size()));
-  std::string_view rest = types_in(text);
   for (size_t i = 0; i < inputs.count; ++i) {
-    const uint64_t number = number_of(symbols, inputs.first[i], next_word(&rest), name);
+    const uint64_t number = number_of(symbols, inputs.first[i]);
     if (number == kUnknown) return kUnknown;
     key = hash_mix(key, number);
   }
@@ -281,8 +273,11 @@ void ValueNumbers::learn(const RecordFunction& function, const char* text, uint3
   if (text == nullptr || inputs_at == 0) return;
   const Values inputs = Values::of(function, inputs_at);
   std::string_view rest = types_in(text);
-  for (size_t i = 0; inputs.first != nullptr && i < inputs.count; ++i)
-    if (next_word(&rest) == kList) g_list_tag.store(inputs.first[i].tag, std::memory_order_relaxed);
+  for (size_t i = 0; inputs.first != nullptr && i < inputs.count; ++i) {
+    if (next_word(&rest) != kList) continue;
+    g_list_tag.store(inputs.first[i].tag, std::memory_order_relaxed);
+    ValueList::learn(inputs.first[i].payload, 1);
+  }
 }
 
 void ValueNumbers::allocated(const void* address, size_t bytes, bool on_cpu) noexcept {
@@ -300,6 +295,11 @@ void ValueNumbers::freed(const void* address) noexcept {
   const Place place = place_of(reinterpret_cast<uint64_t>(address));
   if ((place.slot.number.load(std::memory_order_relaxed) & kTag) == place.tag)
     place.slot.number.store(0, std::memory_order_relaxed);
+}
+
+bool ValueNumbers::is_of_cpu(uint64_t data) noexcept {
+  const Slot* const slot = slot_of(data);
+  return slot != nullptr && torch::is_of_cpu(*slot);
 }
 
 uint32_t ValueNumbers::begins(const Symbols& symbols, const RecordFunction& function, const char* name,

@@ -4,9 +4,9 @@
 // operator that is called with arguments and numbers of an earlier call computes the same again. Values are not
 // compared; of memory of the CPU some words are read too, since others (NumPy) may share it and write to it unseen.
 //
-// A lower bound. A number of its own has what random numbers, uninitialised memory or lists of tensors went into, what
-// was written in a way that is not seen (the version counts that), and what torch's allocators did not make. Tables
-// have a fixed size; what falls out of them is not recognised. No lock.
+// A lower bound. A number of its own has what random numbers or uninitialised memory went into, what was written in a
+// way that is not seen (the version counts that), and what torch's allocators did not make. Tables have a fixed size;
+// what falls out of them is not recognised. No lock.
 #pragma once
 
 #include <atomic>
@@ -14,18 +14,9 @@
 #include <cstdint>
 
 #include "providers/torch/record_function.h"
+#include "providers/torch/tensor_layout.h"
 
 namespace leadline::torch {
-
-// Bytes from the beginning of c10::TensorImpl, its version counter and c10::StorageImpl, found by the self-test.
-struct TensorLayout {
-  uint32_t storage = 0;  // 0: not known
-  uint32_t geometry = 0;
-  uint32_t counter = 0;
-  uint32_t version = 0;  // in the counter
-  uint32_t data = 0;     // in the storage
-  uint32_t bytes = 0;    // in the storage
-};
 
 // Of batches of token numbers that embeddings looked up: how many, and in millionths of each what is padding (see
 // padding.h).
@@ -40,15 +31,17 @@ class ValueNumbers {
   // What was made before has no number. Without a layout there are none.
   static void begin(const TensorLayout& layout) noexcept;
   static void stop() noexcept { on_.store(false); }
-  // Before that: an operator with a list among its arguments.
+  // Before that: torch.ones(1), which has a list of this one number among its arguments.
   static void learn(const RecordFunction& function, const char* text, uint32_t inputs_at) noexcept;
   static bool on() noexcept { return on_.load(std::memory_order_relaxed); }
 
   static void allocated(const void* address, size_t bytes, bool on_cpu) noexcept;
   static void freed(const void* address) noexcept;
+  // Whether a tensor's memory is the CPU's, as far as it is known.
+  static bool is_of_cpu(uint64_t data) noexcept;
 
-  // An operator begins on this thread. `text`: shapes and types of its inputs. 0, or for how many calls one stands that
-  // was called so before: operators are numbered in some of the steps. 0 for those inside another one.
+  // An operator is about to begin on this thread. `text`: shapes and types of its inputs. 0, or for how many calls one
+  // stands that was called so before: operators are numbered in some of the steps. 0 for those inside another one.
   static uint32_t begins(const Symbols& symbols, const RecordFunction& function, const char* name, const char* text,
                          uint32_t inputs_at) noexcept;
   static PaddingSums padding() noexcept;

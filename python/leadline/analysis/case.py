@@ -289,8 +289,8 @@ class Case(OfCompilations):
             if self.tree.kinds[at] != int(FrameKind.PYTHON):
                 continue
             node = self.tree.node(at)
-            if origin(node.file) != Origin.USER:
-                continue
+            if origin(node.file) != Origin.USER or node.name.endswith("<lambda>"):
+                continue  # a loop around the text of a lambda is not around its calls
             source = self.sources.of(node.file)
             loops = source.loops(node.line) if source else []
             for block in reversed(loops):

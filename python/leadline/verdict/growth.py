@@ -1,7 +1,7 @@
 """How a run's paths change over it: calls and time a step in its early, middle and late part.
 
-From segments that the supervisor kept at doubling times. Only paths with much of the late part are kept, so that what
-goes into the file has a bound.
+From segments that the supervisor kept at equal intervals: three parts with about as many steps each. Only paths with
+much of the late part are kept, so that what goes into the file has a bound.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def growth(snapshots: Sequence[Path], last: Path) -> list[dict[str, Any]]:
         tables = [open_segment(one) for one in (*snapshots, last)]
     except ProfileFileError:
         return []
-    parts = [_sums(between(now, before).tables) for before, now in itertools.pairwise(tables)]
+    parts = [_sums(Tree(between(now, before).tables)) for before, now in itertools.pairwise(_thirds(tables))]
     parts = [
         (steps, sums)
         for steps, sums in parts
@@ -68,20 +68,37 @@ def growth(snapshots: Sequence[Path], last: Path) -> list[dict[str, Any]]:
     ]
 
 
-def _sums(tables: Tables) -> tuple[int, dict[Key, Sums]]:
-    """Steps, and calls and ns by line and operator; Python by function, from its samples (calls are samples)."""
-    tree = Tree(tables)
-    scope = scopes(tree)
-    time, calls, samples = tree.exclusive("time"), tree.exclusive("call_time"), tree.exclusive(METRIC)
-    kinds = tree.kinds
-    operator = kinds == int(FrameKind.OPERATOR)
+def _thirds(tables: Sequence[Tables]) -> list[Tables]:
+    """The borders of three parts with about as many steps each; the first begins at the first segment, when much of
+    what is done once is over. Where no steps are known, parts of equal length."""
+    steps = [_steps(Tree(one)) for one in tables]
+    if steps[-1] - steps[0] < _FEWEST_STEPS:
+        steps = list(range(len(tables)))
+    whole = steps[-1] - steps[0]
+    borders = {0, len(tables) - 1, *(_nearest(steps, steps[0] + part * whole / 3) for part in (1, 2))}
+    return [tables[at] for at in sorted(borders)]
+
+
+def _nearest(numbers: Sequence[int], wanted: float) -> int:
+    """The place of the number that is nearest to another one."""
+    return min(range(len(numbers)), key=lambda at: abs(numbers[at] - wanted))
+
+
+def _steps(tree: Tree) -> int:
+    kinds, calls = tree.kinds, tree.exclusive("call_time").count
     steps = tree.frame_rows(FrameKind.PHASE, "step")[tree.frame_of] & (
         kinds[np.maximum(tree.parent, 0)] == int(FrameKind.THREAD)
     )
-    count = int(calls.count[steps].sum())
-    if not count:
-        optimizer = tree.frame_rows(FrameKind.PHASE, "optimizer")[tree.frame_of]
-        count = int(calls.count[optimizer].max(initial=0))
+    optimizer = tree.frame_rows(FrameKind.PHASE, "optimizer")[tree.frame_of]
+    return int(calls[steps].sum()) or int(calls[optimizer].max(initial=0))
+
+
+def _sums(tree: Tree) -> tuple[int, dict[Key, Sums]]:
+    """Steps, and calls and ns by line and operator; Python by function, from its samples (calls are samples)."""
+    scope = scopes(tree)
+    time, calls, samples = tree.exclusive("time"), tree.exclusive("call_time"), tree.exclusive(METRIC)
+    operator = tree.kinds == int(FrameKind.OPERATOR)
+    count = _steps(tree)
     found: dict[Key, Sums] = {}
     rows = np.flatnonzero((operator & (time.sum > 0)) | ((samples.sum > 0) & (scope.inner < 0)))
     for row in rows.tolist():

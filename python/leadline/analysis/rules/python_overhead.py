@@ -40,6 +40,7 @@ _IN_TURN = (
 )
 
 
+_LEFT_OUT = ("backward", "optimizer", "data loading", "compile")
 _TOO_FEW = 5
 """Samples of a function that say nothing."""
 
@@ -52,6 +53,7 @@ class PythonOverhead(Rule):
         Option(
             "calls", 24, "1", "calls of one operator on one path and step; layers of one class repeat a dozen times"
         ),
+        Option("turns", 8, "1", "the same of operators that the loop's own lines call; no layer of a model is there"),
         Option("share", 10, "%", "less of the step is not worth rewriting a loop"),
         Option("work", 1_000_000, "ns", "of operators a step; where there is less of it, Python always takes most"),
         Option("each", 200_000, "ns", "of Python for each operator called, else; calling takes a tenth of it"),
@@ -99,27 +101,31 @@ class PythonOverhead(Rule):
     def _loops(self, case: Case, values: Values) -> list[Finding]:
         scopes = case.analysis.scopes
         outer = (scopes.outer == np.arange(len(case.tree))) & (case.tree.kinds == int(FrameKind.OPERATOR))
-        many = outer & (case.calls >= values["calls"] * case.loop.steps)
-        for phase in ("backward", "optimizer", "data loading", "compile"):
+        many = outer & (case.calls >= min(values["turns"], values["calls"]) * case.loop.steps)
+        for phase in _LEFT_OUT:
             many &= ~case.in_phase(phase)
         found: dict[tuple[str, int], tuple[Block, list[int]]] = {}
         for row in np.flatnonzero(many)[:2000].tolist():
             around = case.inner_loop(row) or _builtin(case, row)
             if around is not None:
                 file, block = around
+                least = values["turns"] if _by_itself(case, row, file, block) else values["calls"]
+                if case.per_step(float(case.calls[row])) < least:
+                    continue
                 found.setdefault((file, block.first), (block, []))[1].append(row)
         made = [self._finding(case, file, block, np.array(rows), values) for (file, _), (block, rows) in found.items()]
         return sorted((one for one in made if one is not None), key=lambda one: -one.weight)[:2]
 
     def _finding(self, case: Case, file: str, block: Block, rows: np.ndarray, values: Values) -> Finding | None:
         first, node = block.first, block.node
+        each = case.per_step(float(case.calls[rows].max()))
+        rows = np.union1d(rows, _all_in(case, file, block, each))
         ns = int(case.inclusive_time[case.first_of(case.mask(rows))].sum())
         python = case.python_ns(case.mask(rows))
         share = case.share(ns + python)
         if share < values["share"]:
             return None
         in_turn = carries_state(node)
-        each = case.per_step(float(case.calls[rows].max()))
         total = case.per_step(float(case.calls[rows].sum()))
         order = rows[np.argsort(-case.inclusive_time[rows], kind="stable")]
         called = _lines_in_loop(case, order[:50].tolist(), file, node)
@@ -127,7 +133,7 @@ class PythonOverhead(Rule):
         sums = _fewer_calls(case, rows, ns, python, each)
         return Finding(
             self.name,
-            Severity.INFO if in_turn else Severity.WARNING,
+            Severity.INFO if in_turn or each < values["calls"] else Severity.WARNING,
             f"{_looping(block)} calls operators {times(each)} times a step, {percent(share)} of its time",
             case.gain_sums((0, *sums[:1], sums[2]), _BASIS + ", were all of it one operator")
             if in_turn
@@ -198,6 +204,27 @@ class PythonOverhead(Rule):
                 min(share / 2, 0.04),
             )
         ]
+
+
+def _by_itself(case: Case, row: int, file: str, block: Block) -> bool:
+    """Whether a line of the loop calls the operator without a module between."""
+    for at in reversed(case.tree.path_rows(row)):
+        if case.tree.kinds[at] == int(FrameKind.MODULE):
+            return False
+        if case.tree.kinds[at] == int(FrameKind.PYTHON):
+            node = case.tree.node(at)
+            if node.file == file and block.first <= node.line <= block.last:
+                return True
+    return False
+
+
+def _all_in(case: Case, file: str, block: Block, turns: float) -> np.ndarray:
+    """What else the loop calls at least every second turn: its other operators go with those that were counted."""
+    outer = (case.analysis.scopes.outer == np.arange(len(case.tree))) & (case.tree.kinds == int(FrameKind.OPERATOR))
+    inside = case.lines_between(file, block.first, block.last) & outer & (case.per_step(1.0) * case.calls >= turns / 4)
+    for phase in _LEFT_OUT:
+        inside &= ~case.in_phase(phase)
+    return np.flatnonzero(inside)
 
 
 def _of_function(case: Case, one: SampledFunction) -> str:

@@ -8,6 +8,7 @@ from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, 
 from leadline.analysis.rules.broadcast_larger import broadcast_larger
 from leadline.analysis.rules.computed_again import computed_again
 from leadline.analysis.rules.constant_function import constant_function
+from leadline.analysis.rules.discarded_results import discarded_results
 from leadline.analysis.rules.equal_inputs import equal_inputs
 from leadline.analysis.rules.partly_used import partly_used
 from leadline.analysis.rules.passes_again import passes_again
@@ -67,6 +68,7 @@ class RedundantWork(Rule):
         named = [row for one in found for row in one.paths]
         found += computed_again(case, self.name, self.learn_more, values, named)
         found += self._growing(case, values)
+        found += discarded_results(case, self.name, self.learn_more, values["share"])
         found += broadcast_larger(case, self.name, self.learn_more)
         found += partly_used(case, self.name, self.learn_more, values["share"])
         found += recorded_in_vain(case, self.name, self.learn_more, values)

@@ -16,6 +16,8 @@ _WORDS = 24
 _STORAGE_WORDS = 8
 _SIZES, _STRIDES, _OFFSET, _ELEMENTS = (3, 5, 7), (1009, 101, 11), 13, 4099
 _INLINE = 5
+_TYPES = {"float32": 6, "float64": 7, "int64": 4, "bool": 11}
+"""c10::ScalarType, by which c10::TypeMeta numbers them."""
 _VERSIONS = (16, 24)
 """Bytes into the version counter: behind its table of methods and what counts its references."""
 
@@ -59,6 +61,7 @@ def _found(torch: ModuleType, memory: int) -> dict[str, int]:
         "tensor_storage": 8 * held[0],
         "tensor_geometry": 8 * geometry[0],
         "tensor_counter": 8 * counter,
+        "tensor_type": _type(torch, memory),
         "counter_version": version,
         "storage_data": 8 * data[0],
         "storage_bytes": 8 * size[0],
@@ -80,6 +83,16 @@ def _counters(memory: int, base: Any, view: Any, words: tuple[int, ...]) -> list
         ]
         found = here if times == 3 else [one for one in found if one in here]
     return found
+
+
+def _type(torch: ModuleType, memory: int) -> int:
+    """Bytes to the number of a tensor's type; 0 where that is not found at exactly one place."""
+    found = set(range(0, 8 * _WORDS, 2))
+    for name, number in _TYPES.items():
+        tensor = torch.zeros(_SIZES, dtype=getattr(torch, name), device="cpu")
+        halves = struct.unpack(f"<{4 * _WORDS}H", os.pread(memory, 8 * _WORDS, tensor._cdata))
+        found &= {2 * at for at, half in enumerate(halves) if half == number}
+    return found.pop() if len(found) == 1 else 0
 
 
 def _words(memory: int, address: int, number: int) -> tuple[int, ...]:

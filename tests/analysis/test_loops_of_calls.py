@@ -1,0 +1,55 @@
+"""Loops of the program's own that call operators one by one: told from layers of a model, and from lambdas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.analysis.test_findings import training
+from tests.analysis.test_recorded_in_vain import called
+
+from leadline.analysis.analyze import analyze
+
+SOURCE = """\
+def update(pred, target):
+    for c in range(20):
+        tp[c] += (pred == c).sum().item()
+        fn[c] += (target == c).sum()
+    for p in parameters:
+        p.register_hook(lambda g: g.clamp(-1, 1))
+"""
+
+
+def looped(tmp_path: Path, turns: int = 20, *, line: int = 3, name: str = "update", module: str = ""):
+    """Ten steps; each turn of the loop calls each of these operators once."""
+    file = tmp_path / "metrics.py"
+    file.write_text(SOURCE)
+    lines = ["python main @ /home/ada/train.py:43", f"  python {name} @ {file}:{line}"]
+    inside = "    "
+    if module:
+        lines, inside = [*lines, f"    module {module} [Layer]"], "      "
+    operators = ("aten::eq", "aten::sum", "aten::item", "aten::add")
+    lines += [inside + called(one, 10 * turns, 10) for one in operators]
+    found = analyze(training(*lines), ["python_overhead"])
+    return [one for one in found if "calls operators" in one.title]
+
+
+def test_a_loop_over_classes_is_named_with_all_that_it_calls(tmp_path):
+    (one,) = looped(tmp_path)
+    assert [line.line for line in one.lines] == [3, 2]
+    assert one.severity.value == "info"  # of so few turns
+    assert one.evidence[0].startswith("80 operators a step")
+
+
+def test_many_turns_are_a_warning(tmp_path):
+    (one,) = looped(tmp_path, 64)
+    assert one.severity.value == "warning"
+
+
+@pytest.mark.parametrize(
+    ("turns", "how"),
+    [(4, {}), (20, {"module": "net.layers.*"}), (64, {"line": 6, "name": "update.<locals>.<lambda>"})],
+    ids=["few turns", "layers", "lambda"],
+)
+def test_few_turns_layers_of_a_model_and_lambdas_are_no_loops_of_calls(tmp_path, turns, how):
+    assert looped(tmp_path, turns, **how) == []
