@@ -74,6 +74,7 @@ WHAT_WAS_SEEN = {
     "weights_again": "the same weights were seen computed again",
     "made_weights": "weights were seen built from parameters alone",
     "broadcast_larger": "a tensor was seen many times as large as what it is made of",
+    "discarded_results": "weights of results were seen to be mostly zeros",
     "kept_results": "results of all steps were seen alive at once",
     "padding": "the padding of batches was counted",
 }
@@ -142,6 +143,9 @@ USED = {
     "nn.Embedding": "      operator aten::embedding | time=90/10 call_time=90/10",
     "channels_last": "        kernel xmma_fprop_implicit_gemm_nhwckrsc_nhwc | gpu_time@0:7=90/10",
     "a compiled loop": "      operator while | time=90/10 call_time=90/10",
+    "torch.linalg.solve": "      operator aten::linalg_solve | time=90/10 call_time=90/10",
+    "batched gradients": "      python vmap_impl @ /v/torch/_functorch/vmap.py:9\n"
+    "        operator aten::add | time=90/10 call_time=90/10",
     "torch.stack": "      operator aten::stack | time=90/10 call_time=90/10",
     "tensor.sum()": "      operator aten::sum | time=90/10 call_time=90/10",
     "torch.cdist": "      operator aten::cdist | time=90/10 call_time=90/10",
@@ -157,6 +161,7 @@ SAID = {
     "autocast": "torch.autocast",
     "tensor cores": "torch.set_float32_matmul_precision('high')",
     "a compiled loop": "lax.scan",
+    "batched gradients": "is_grads_batched=True",
 }
 """What advice calls it, where that is not its name."""
 

@@ -8,21 +8,24 @@ from tests.analysis.test_recorded_in_vain import called
 
 from leadline.analysis.analyze import analyze
 
-ROUTE = "  python Router.forward @ /home/ada/net.py"
 
-
-def routed(*, experts: int = 6, zeros: str = ',"zeros":[0]', ms: int = 60, kind: str = "Expert"):
+def routed(*, experts: int = 6, zeros: str = ',"zeros":[0]', ms: int = 60, inner: str = ""):
     """A router that calls its experts and multiplies their results with weights."""
-    lines = ["python main @ /home/ada/train.py:43", f"{ROUTE}:22"]
+    calls = f"  python Router.forward{inner} @ /home/ada/net.py:22"
+    lines = ["python main @ /home/ada/train.py:43", calls]
     for number in range(experts):
-        lines += [f"    module net.experts.{number} [{kind}]", "      " + called("aten::addmm", 10, ms // experts)]
+        lines += [f"    module net.experts.{number} [Expert]", "      " + called("aten::addmm", 10, ms // experts)]
     product = '{"shapes":[[512,1],[512,128]]' + zeros + "}"
-    lines += [f"{ROUTE}:23", "    " + called("aten::mul", 60, 1) + f" detail={product}"]
+    lines += [
+        "  python Router.forward @ /home/ada/net.py:23",
+        "    " + called("aten::mul", 60, 1) + f" detail={product}",
+    ]
     return [one for one in analyze(training(*lines), ["redundant_work"]) if "multiplied by zero" in one.title]
 
 
-def test_experts_that_all_compute_all_rows_are_named_with_the_product():
-    (one,) = routed()
+@pytest.mark.parametrize("inner", ["", ".<locals>.<listcomp>"])
+def test_experts_that_all_compute_all_rows_are_named_with_the_product(inner):
+    (one,) = routed(inner=inner)
     assert one.title.startswith("6 modules (Expert) compute all rows")
     assert [line.line for line in one.lines] == [22, 23]
     assert (one.severity.value, "index_add_" in one.remedy) == ("warning", True)

@@ -17,6 +17,8 @@ def update(pred, target):
         fn[c] += (target == c).sum()
     for p in parameters:
         p.register_hook(lambda g: g.clamp(-1, 1))
+    for k in range(20):
+        rows.append(torch.autograd.grad(y[:, k].sum(), x))
 """
 
 
@@ -44,6 +46,13 @@ def test_a_loop_over_classes_is_named_with_all_that_it_calls(tmp_path):
 def test_many_turns_are_a_warning(tmp_path):
     (one,) = looped(tmp_path, 64)
     assert one.severity.value == "warning"
+
+
+def test_a_loop_of_backward_passes_is_told_of_batched_gradients(tmp_path):
+    (one,) = looped(tmp_path, line=8)
+    assert "is_grads_batched" in one.remedy
+    (one,) = looped(tmp_path)
+    assert "is_grads_batched" not in one.remedy
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,10 @@ TECHNIQUES = (
     Technique("nn.Embedding", r"F\.embedding|nn\.Embedding(?!\()|functional\.embedding", _operator("aten::embedding")),
     Technique("channels_last", r"channels_last", _channels_last),
     Technique("a compiled loop", r"lax\.scan|tf\.while_loop", _a_loop),
+    Technique("torch.linalg.solve", r"linalg\.solve", _operator("aten::linalg_solve", "aten::linalg_solve_ex")),
+    Technique(
+        "batched gradients", r"is_grads_batched|func\.(jacrev|vmap|grad)|autograd\.grad", _in_loop(r"torch/_functorch/")
+    ),
     Technique("torch.stack", r"torch\.stack", _operator("aten::stack")),
     Technique("tensor.sum()", r"tensor\.sum", _operator("aten::sum")),
     Technique("torch.cdist", r"torch\.cdist", _operator("aten::cdist", "aten::_cdist_forward")),

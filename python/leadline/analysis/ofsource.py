@@ -11,6 +11,7 @@ from leadline.analysis.columns import Rows, at_rows, factorized, nearest
 from leadline.analysis.findings import Line
 from leadline.analysis.ofsamples import OfSamples
 from leadline.analysis.origin import Origin, origin, package_path
+from leadline.analysis.sampled import function_of_frame
 from leadline.analysis.scopes import frame_origins
 from leadline.analysis.sourcecode import Sources, short_name
 from leadline.schema import FrameKind
@@ -70,11 +71,7 @@ class OfSource(OfSamples):
     @cached_property
     def code_function(self) -> Rows:
         """For every node a number that it shares with the nodes of the same function's own lines, whoever wrote it."""
-        columns = self.tree.frames
-        function = factorized(
-            columns["file"].astype(np.int64), columns["name"].astype(np.int64), columns["first_line"].astype(np.int64)
-        )
-        return at_rows(function[self.tree.frame_of], self._code)
+        return at_rows(function_of_frame(self.tree)[self.tree.frame_of], self._code)
 
     def module(self, row: int) -> str:
         """Name of the module a node is in; empty where it is in none."""

@@ -53,7 +53,7 @@ def sampled_functions(tree: Tree, scopes: Scopes, where: Mask, operators: Mask, 
     rows = np.flatnonzero(mine)
     if not len(rows):
         return []
-    function = _function_of_frame(tree)[tree.frame_of]
+    function = function_of_frame(tree)[tree.frame_of]
     found, group = np.unique(function[scopes.user[rows]], return_inverse=True)
     sums = group_sums(group, mine[rows], len(found))
     return [
@@ -100,7 +100,7 @@ def _below_standard_library(tree: Tree, scopes: Scopes) -> Mask:
     return found
 
 
-def _function_of_frame(tree: Tree) -> Rows:
+def function_of_frame(tree: Tree) -> Rows:
     """For every frame the number of its function; comprehensions and lambdas belong to the function they stand in."""
     names = np.unique(tree.frames["name"])
     texts: dict[str, int] = {}

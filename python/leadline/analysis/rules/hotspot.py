@@ -12,11 +12,29 @@ from leadline.schema import FrameKind
 from leadline.units import duration, percent, times
 
 _SORTING = ("sort", "topk", "unique", "nonzero", "cumsum")
+_DECOMPOSING = (
+    "svd",
+    "eig",
+    "linalg_inv",
+    "inverse",
+    "cholesky",
+    "linalg_qr",
+    "matrix_exp",
+    "pinv",
+    "lstsq",
+    "slogdet",
+)
 _ADVICE = (
     (
         ("backwardhook",),
         "What runs here are hooks of modules (register_full_backward_hook): inspect its children with `leadline "
         "report --focus`, and remove those that only observe.",
+    ),
+    (
+        _DECOMPOSING,
+        "A decomposition takes time with the third power of the size, and uses one core badly: keep its result for "
+        "several steps, take the largest singular value by power iteration, and solve (torch.linalg.solve) instead of "
+        "inverting.",
     ),
     (
         _SORTING,

@@ -29,6 +29,10 @@ _BASIS = "the calls of all iterations but one, with the Python around them"
 _GOES_THROUGH = frozenset(("sum", "max", "min", "any", "all", "sorted", "list", "tuple", "map", "reduce", "set"))
 """Functions of Python's that ask a tensor for its elements one by one."""
 _AT_ONCE = "Stack the elements and call the operators once for all: no iteration needs the result of another one."
+_GRADIENTS = (
+    "Ask for all gradients in one backward pass: torch.autograd.grad(..., is_grads_batched=True) or torch.func.jacrev "
+    "for the rows of a Jacobian, torch.func.vmap(torch.func.grad(loss)) for each sample of a batch."
+)
 _OPERATOR = (
     "Call the operator for it (tensor.sum(), torch.stack, ...): this asks the tensor for one element after the other."
 )
@@ -141,7 +145,13 @@ class PythonOverhead(Rule):
             tuple(order[:20].tolist()),
             (*called, head) if called else (head,),
             (f"{times(total)} operators a step, {duration(ns / max(float(case.calls[rows].sum()), 1))} each",),
-            _IN_TURN if in_turn else _OPERATOR if block.kind.endswith("()") else _AT_ONCE,
+            _GRADIENTS
+            if _asks_for_gradients(node)
+            else _IN_TURN
+            if in_turn
+            else _OPERATOR
+            if block.kind.endswith("()")
+            else _AT_ONCE,
             self.learn_more,
             share / 2 if in_turn else share,
         )
@@ -216,6 +226,16 @@ def _by_itself(case: Case, row: int, file: str, block: Block) -> bool:
             if node.file == file and block.first <= node.line <= block.last:
                 return True
     return False
+
+
+def _asks_for_gradients(loop: ast.AST) -> bool:
+    """Whether the loop's own text runs a backward pass: `loss.backward()`, `torch.autograd.grad(...)`."""
+    return any(
+        isinstance(node, ast.Call)
+        and (text := ast.unparse(node.func)).endswith((".backward", "autograd.grad"))
+        and not text.startswith("self.")
+        for node in ast.walk(loop)
+    )
 
 
 def _all_in(case: Case, file: str, block: Block, turns: float) -> np.ndarray:
