@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import warnings
 
-import numpy as np
-
 from leadline._dataclass import replace
 from leadline.analysis.case import Case
 from leadline.analysis.findings import Finding, Findings
 from leadline.analysis.functions import METRIC
 from leadline.analysis.rules.communication import late_rank
-from leadline.analysis.threads import main_threads
+from leadline.analysis.rules.late_line import late_line
 from leadline.engines import engines_of, together
 from leadline.engines.words import sentence as serving_sentence
 from leadline.engines.words import title as serving_title
@@ -156,23 +154,20 @@ def _of_ranks(
     start = f"{CLASSES['ranks']}, {percent(waited)} of the {made.of}"
     late = next((one for one in found if one.rule == "imbalance" and one.gain.share >= _OF_WAITING * waited), None)
     if late is not None:
-        at = place_of(late.lines[0]) if late.lines else place
+        at = place_of(late.lines[0]) if late.lines else None  # never the line that waits
         where = f"   {at.text}" if at is not None and at.text else ""
         return f"{start}: {late.title[0].lower()}{late.title[1:]}{where}", at, True
     rank = late_rank(case)
     if rank < 0:
         return sentence, place, False
-    nodes = [one.node.row for one in case.profile.processes if one.rank == rank]
-    mains = {one.node.row for one in case.profile.threads if one.row in main_threads(case.profile)}
-    scopes = case.analysis.scopes
-    functions = case.sampled(np.isin(scopes.process, nodes) & np.isin(scopes.thread, list(mains)), most=1)
-    if not functions:
-        return f"{start}: rank {rank} is last", place, True
-    line = case.line(functions[0].row)
-    at = place_of(line) if line is not None else None
-    where = f"   {at.text}" if at is not None else ""
-    each = duration(functions[0].ns / max(made.steps, 1))
-    return f"{start}: rank {rank} is last, from {functions[0].name}, {each} a {made.of}{where}", at, True
+    own = late_line(case, rank)
+    line = None if own is None else case.line(own.row)
+    if own is None or line is None:
+        return f"{start}: rank {rank} is last", None, True
+    at = place_of(line)
+    function = f" in {line.function}" if line.function else ""
+    longer = f"{duration(own.excess_ns)} longer than the others{function}"
+    return f"{start}: rank {rank} is last, {longer}   {at.text}", at, True
 
 
 def _waited_for(found: Findings) -> list[str]:

@@ -9,6 +9,7 @@ from leadline.analysis.ranks import RankView, is_folded_profile
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.collectives import collectives
 from leadline.analysis.rules.communication import ALIKE, by_rank
+from leadline.analysis.rules.late_line import late_line
 from leadline.analysis.stragglers import imbalance, who
 from leadline.schema import MetricKind
 from leadline.units import duration, percent
@@ -72,19 +73,22 @@ class Imbalance(Rule):
         waits = spent[most] - spent[least]
         if spent[least] > ALIKE * spent[most] or waits < values["share"] * case.loop.step_ns:
             return []
+        line = late_line(case, least)
+        more = "" if line is None else f"this line takes {duration(line.excess_ns)} a step longer on rank {least}"
         return [
             Finding(
                 self.name,
                 Severity.WARNING,
                 f"Rank {least} is late: the others wait {duration(waits)} a step for it",
                 case.gain(waits * case.loop.steps, (0, 0.7, 1), "bound: as early as the others"),
-                (case.loop.root,),
-                (),
+                (case.loop.root,) if line is None else (line.row,),
+                () if line is None else case.lines([line.row]),
                 (
+                    *([more] if more else []),
                     f"it spends {duration(spent[least])} a step in communication, rank {most} {duration(spent[most])}; "
-                    "both work equally long",
+                    "operators take equally long on both",
                 ),
-                "Check what only that rank does between operators: sleeping, files, logging, other processes on its "
+                "Check what only that rank does there: loading data, sleeping, files, logging, other processes on its "
                 "machine.",
                 self.learn_more,
                 min(1.0, waits / max(case.loop.step_ns, 1)),
