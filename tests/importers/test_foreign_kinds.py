@@ -285,3 +285,12 @@ def test_a_refusal_says_what_the_file_is(tmp_path: Path, name: str, text: str, s
     with pytest.raises(TraceError, match=said) as told:
         imported(tmp_path, text, name)
     assert name in str(told.value)
+
+
+@pytest.mark.parametrize("value", [2**31, 2**40, -2, "x", None, [1], 1e300])
+def test_a_rank_that_no_job_has_is_none(tmp_path: Path, value: Any) -> None:
+    events = json.dumps([span("cpu_op", "aten::mm", 0, 10)])
+    for key in ("rank", "world_size"):
+        header = json.dumps({"rank": 0, "world_size": 2, key: value})
+        profile = imported(tmp_path, f'{{"distributedInfo": {header}, "traceEvents": {events}}}')
+        assert profile.processes[0].rank == (-1 if key == "rank" else 0)

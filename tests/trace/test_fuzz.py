@@ -91,7 +91,7 @@ def test_waits_in_a_circle_are_a_sentence_or_an_answer(tmp_path: Path) -> None:
 def test_negative_durations(tmp_path: Path) -> None:
     trace = sample()
     trace["traceEvents"][5]["dur"] = -50
-    assert warned(loaded(tmp_path, trace), "1 events have a negative duration; they count as 0 ns")
+    assert warned(loaded(tmp_path, trace), "1 event has a negative duration, which counts as 0 ns")
 
 
 def test_a_clock_that_jumps(tmp_path: Path) -> None:

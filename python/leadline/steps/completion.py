@@ -70,7 +70,10 @@ def device_rows(events: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
 
 
 def done_ns(events: Mapping[str, NDArray[Any]], start_ns: Sequence[int], end_ns: Sequence[int]) -> Numbers:
-    """For steps [start, end) in time order: when all of the step and of the device work that it launched had ended."""
+    """For steps [start, end) in time order: when all of the step and of the device work that it launched had ended.
+
+    What goes on behind the end of the next step, as a kernel that waits for messages or a copy of a checkpoint does,
+    runs beside the steps and ends none: a device that is behind does their work in their order."""
     begins, ends = np.asarray(start_ns, np.int64), np.asarray(end_ns, np.int64)
     done = ends.copy()
     work = np.flatnonzero(device_rows(events))
@@ -80,5 +83,15 @@ def done_ns(events: Mapping[str, NDArray[Any]], start_ns: Sequence[int], end_ns:
     over = np.asarray(events["start_ns"])[work].astype(np.int64) + np.asarray(events["duration_ns"])[work]
     place = np.searchsorted(begins, issued, side="right") - 1
     inside = (place >= 0) & (issued < ends[np.maximum(place, 0)])
-    np.maximum.at(done, place[inside], over[inside])
+    place, over = place[inside], over[inside]
+    order = np.lexsort((over, place))
+    place, over = place[order], over[order]
+    first = np.searchsorted(place, np.arange(done.size + 1))
+    until = np.iinfo(np.int64).max
+    for step in range(done.size - 1, -1, -1):
+        mine = over[first[step] : first[step + 1]]
+        held = int(np.searchsorted(mine, until, side="right"))
+        if held:
+            done[step] = max(int(done[step]), int(mine[held - 1]))
+        until = int(done[step])
     return done

@@ -27,6 +27,7 @@ _FEW = 4  # periods below which an operator that only one of them has says nothi
 _RARE_SHARE = 0.1  # of the operators' time
 _WHOLE = 0.9  # of a step's usual number of operators
 _UNSTEADY = 2.5  # longest over median
+_MARKS_OF_ONE = 64  # of one step: a thread or device each
 
 
 def find_steps(trace: Events) -> Found:
@@ -87,17 +88,25 @@ def _profiler_steps(trace: Events) -> list[Step]:
     if not rows.size:
         return []
     start, end = trace.events["start_ns"], trace.end_ns
-    found: dict[int, Step] = {}
-    for position, row in enumerate(rows.tolist()):
+    found: list[Step] = []
+    for position, row in enumerate(rows[np.argsort(start[rows], kind="stable")].tolist()):
         digits = _NUMBER.findall(trace.name(row))
-        number = int(digits[-1]) if digits else position
-        found.setdefault(number, Step(number, int(start[row]), int(end[row])))
-    ordered = sorted(found.values(), key=lambda step: step.start_ns)
+        one = Step(int(digits[-1]) if digits else position, int(start[row]), int(end[row]))
+        if not any(one.number == other.number and one.start_ns < other.end_ns for other in found[-_MARKS_OF_ONE:]):
+            found.append(one)  # else several threads or devices mark one step
+    ordered = _numbered(found)
     # what lies between two marks belongs to the step before
     return [
         Step(step.number, step.start_ns, max(step.end_ns, following.start_ns) if following else step.end_ns)
         for step, following in zip(ordered, [*ordered[1:], None], strict=True)
     ]
+
+
+def _numbered(steps: list[Step]) -> list[Step]:
+    """Steps in time order with numbers of their own: a program may profile several loops, each of which counts anew."""
+    if len({step.number for step in steps}) == len(steps):
+        return steps
+    return [replace(step, number=place) for place, step in enumerate(steps)]
 
 
 def _optimizer_steps(trace: Events) -> list[Step]:

@@ -115,8 +115,8 @@ def _assemble(reader: Any, columns: dict[str, NDArray[Any]], text: TraceText, so
         threads=threads,
         devices=_devices(header),
         flows=_flows(origin, *reader.flows()),
-        rank=_whole(distributed.get("rank"), -1),
-        world_size=_whole(distributed.get("world_size"), 0),
+        rank=_rank(distributed.get("rank")),
+        world_size=max(_rank(distributed.get("world_size")), 0),
         source=source.name,
         origin_ns=_whole(header.get("baseTimeNanoseconds"), 0) + round(origin * 1000),
         complete=text.complete,
@@ -169,23 +169,40 @@ def _plausible(
     ts: NDArray[np.float64], dur: NDArray[np.float64]
 ) -> tuple[NDArray[np.bool_], list[str], dict[str, int]]:
     """Which events can be used, and what is wrong with the others: remarks, and how many are left out by why. The clock
-    is that of the bulk of the events: a time stamp an hour away from the median is from another one."""
+    is that of the bulk of the events: what lies more than an hour from all of them is from another one. A recording may
+    take any number of hours itself, and a range in it as long as that."""
     warnings, unread = [], {}
     negative = int((dur < 0).sum())
     if negative:
-        warnings.append(f"{negative} events have a negative duration; they count as 0 ns")
+        warnings.append(f"{_those(negative, 'has', 'have')} a negative duration, which counts as 0 ns")
     finite = np.isfinite(ts) & np.isfinite(dur)
-    middle = float(np.median(ts[finite])) if finite.any() else 0.0
-    near = finite & (np.abs(np.where(finite, ts, 0.0) - middle) < HOUR_US) & (np.where(finite, dur, 0.0) < HOUR_US)
+    low, high = _bulk(ts[finite])
+    near = finite & (ts >= low) & (ts <= high) & (np.where(finite, dur, 0.0) < high - low + HOUR_US)
     lost = int((finite & ~near).sum())
     if lost:
-        unread[
-            f"{lost} events lie more than an hour from all others, or last longer (a clock jump); they are left out"
-        ] = lost
+        which = _those(
+            lost, "lies more than an hour from all others, or lasts", "lie more than an hour from all others, or last"
+        )
+        unread[f"{which} longer than all of them (a clock jump): left out"] = lost
     if not finite.all():
         lost = int((~finite).sum())
-        unread[f"{lost} events have a time that is not a number; they are left out"] = lost
+        unread[f"{_those(lost, 'has', 'have')} a time that is not a number: left out"] = lost
     return near, warnings, unread
+
+
+def _those(number: int, one: str, several: str) -> str:
+    return f"1 event {one}" if number == 1 else f"{number} events {several}"
+
+
+def _bulk(ts: NDArray[np.float64]) -> tuple[float, float]:
+    """From when to when the most events lie of those that follow one another within an hour."""
+    if not ts.size:
+        return 0.0, 0.0
+    ordered = np.sort(ts)
+    first = np.concatenate(([0], np.flatnonzero(np.diff(ordered) > HOUR_US) + 1))
+    most = int(np.argmax(np.diff(first, append=ordered.size)))
+    last = first[most + 1] if most + 1 < first.size else ordered.size
+    return float(ordered[first[most]]), float(ordered[last - 1])
 
 
 def _taken(found: list[tuple[str, int, int]]) -> list[str]:
@@ -246,6 +263,12 @@ def _whole(value: Any, default: int) -> int:
     if isinstance(value, str) and re.fullmatch(r"\s*-?\d{1,18}\s*", value):
         return int(value)
     return int(value) if isinstance(value, int | float) and abs(value) < 2**62 else default
+
+
+def _rank(value: Any) -> int:
+    """A number of a rank, or of ranks; -1 for what no job has."""
+    found = _whole(value, -1)
+    return found if 0 <= found < 2**31 else -1
 
 
 def _flows(

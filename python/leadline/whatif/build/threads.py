@@ -66,6 +66,7 @@ def _take_turns(draft: Draft, timelines: Sequence[Timeline]) -> None:
     plain = np.flatnonzero(same & (pause > 0))
     _python(draft, ids[plain], ends[:-1][plain], start[1:][plain])
     _opening(draft, int(ids[0]), int(start[0]) - draft.window_ns[0])
+    _closing(draft, ids[-1:], max(int(ends[-1]), int(start[-1])))
     switches = np.flatnonzero(~same)
     if not switches.size:
         return
@@ -133,6 +134,12 @@ def _opening(draft: Draft, first: int, duration_ns: int) -> None:
         end_ns=draft.window_ns[0] + duration_ns, measured_ns=duration_ns, name=draft.name_id(PYTHON), tie=-1.0,
         not_before_ns=draft.window_ns[0],
     )  # fmt: skip
+
+
+def _closing(draft: Draft, last: IntArray, end_ns: int) -> None:
+    """Python between the last task and the end of the last step, which is as much of that step as of any other."""
+    if end_ns < draft.window_ns[1]:
+        _python(draft, last, np.array([end_ns]), np.array([draft.window_ns[1]]))
 
 
 def _python(draft: Draft, after: IntArray, begin_ns: IntArray, end_ns: IntArray) -> IntArray:
