@@ -8,6 +8,7 @@ process writes files too.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -28,8 +29,8 @@ _TOKEN = 8
 _KEPT_OF_NAME = 200  # bytes; with the dots, the token and the ending it fits into the 255 that a name may have
 TEMPORARY_ENDING: Final = r"\.[0-9a-f]{16}\.tmp"
 """How the name of a file that is being written goes on after a dot and the final name, as a regular expression."""
-_TEXT_SUFFIXES = frozenset({".txt", ".md", ".markdown", ".log", ".out", ".csv", ".tsv", ".html", ".htm"})
-"""Of texts that reports are; a script may name Leadline without being ours."""
+_CELLS = re.compile(r"\w+(,\w+){0,2}")
+_TOKENS = re.compile(r'[{}\[\],:]|"(?:[^"\\]|\\.)*"')
 
 
 class OutputError(Exception):
@@ -43,15 +44,14 @@ class Kind:
     name: str
     """For a person: "a profile", "JSON"."""
     detail: str = ""
-    """What tells such files apart: the first key of JSON, the first word of a text."""
-    ours: bool = False
-    """Whether the text names Leadline."""
+    """What tells such files apart: how JSON, a text or the title of a page begins."""
 
-    def may_become(self, new: Kind, suffix: str) -> bool:
-        """Whether a file of this kind, whose name ends with `suffix`, may be replaced by one of kind `new`."""
+    def may_become(self, new: Kind) -> bool:
+        """Whether a file of this kind may be replaced by one of kind `new`. That a text names Leadline does not make it
+        ours: notes and a README do, too."""
         if self.name in ("", "a profile") or self.name != new.name:
             return self.name in ("", new.name)
-        return self.detail == new.detail or (self.ours and suffix.lower() in _TEXT_SUFFIXES)
+        return self.detail == new.detail
 
 
 EMPTY: Final = Kind("")
@@ -101,15 +101,29 @@ def kind_of(head: bytes) -> Kind:
     if text is None:
         return Kind("binary data", _binary(head))
     start = text.lstrip("\ufeff \t\r\n")
-    ours = "leadline" in text.lower()
     if start[:9].lower() == "<!doctype":
-        title = re.search(r"<title>\s*(\w+)", text)
-        return Kind("an HTML page", title[1] if title else "", ours)
+        title = re.search(r"<title>([^<]*)", text)
+        return Kind("an HTML page", _title(title[1]) if title else "")
     if start[:1] in ("{", "["):
-        key = re.search(r'"((?:[^"\\]|\\.)*)"', start)
-        return Kind("JSON", start[0] + (key[1] if key else ""))
+        return Kind("JSON", _beginning_of_json(start))
+    line = start.partition("\n")[0]
+    if "," in line and (cells := _CELLS.match(line)) is not None and line[cells.end() :][:1] in (",", ""):
+        return Kind("text", cells[0])  # a table: its first columns
     word = re.search(r"[^\W\d_]+", start)
-    return Kind("text", word[0].lower().removesuffix("s") if word else "", ours)
+    if word is None:
+        return Kind("text")
+    before, after = re.sub(r"[\w\s]", "", start[: word.start()]), re.match(r"[^\w\n]*", start[word.end() :])
+    return Kind("text", before + word[0].lower().removesuffix("s") + (after[0] if after else ""))
+
+
+def _title(text: str) -> str:
+    """A title without the name of what the page is about, which stands in front of ours."""
+    return text.strip().rpartition(" - ")[2]
+
+
+def _beginning_of_json(text: str) -> str:
+    """The brackets and texts up to the second key, numbers left out: "$schema" alone begins files of many kinds."""
+    return "".join(one[0] for one in itertools.islice(_TOKENS.finditer(text), 6))
 
 
 def _unpacked(head: bytes) -> bytes:
@@ -208,7 +222,7 @@ def check_kind(output: Path, new: Kind, *, force: bool = False) -> None:
         old = kind_of_file(output)
     except OSError as error:
         raise OutputError(f"Cannot write {output}: {error.strerror}; choose another file.") from None
-    if old.may_become(new, output.suffix):
+    if old.may_become(new):
         return
     if new == PROFILE:
         raise OutputError(f"Will not replace {output}: it is not a profile; choose another file.")

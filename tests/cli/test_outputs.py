@@ -110,6 +110,22 @@ def a_readme(place: Path, files: dict[str, Path]) -> None:
     place.write_text("# Our model\n\nHow to train it.\n")
 
 
+def notes_that_name_us(place: Path, files: dict[str, Path]) -> None:
+    place.write_text("# Leadline\n\nWhat `leadline report` said of our model, and what we make of it.\n")
+
+
+def a_page_that_names_us(place: Path, files: dict[str, Path]) -> None:
+    place.write_text("<!DOCTYPE html><title>Our model</title>Measured with Leadline.")
+
+
+def settings_with_a_schema(place: Path, files: dict[str, Path]) -> None:
+    place.write_text('{"$schema": "https://json.schemastore.org/tsconfig", "files": ["leadline.ts"]}')
+
+
+def a_table(place: Path, files: dict[str, Path]) -> None:
+    place.write_text("rank,score\n0,17\n")
+
+
 def a_pickle(place: Path, files: dict[str, Path]) -> None:
     place.write_bytes(b"\x80\x04weights" + bytes(100))
 
@@ -120,6 +136,7 @@ def a_folder(place: Path, files: dict[str, Path]) -> None:
 
 Planted = Callable[[Path, dict[str, Path]], None]
 OWN = (the_input, a_hard_link, a_symbolic_link)
+TEXTUAL = (notes_that_name_us, a_page_that_names_us, settings_with_a_schema, a_table)
 FOREIGN = (a_checkpoint, a_trace, a_script, a_readme, a_pickle, a_folder)
 
 
@@ -127,7 +144,7 @@ def contents(folder: Path) -> dict[str, bytes | None]:
     return {str(path): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
-@pytest.mark.parametrize("plant", [*OWN, *FOREIGN, another_profile], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("plant", [*OWN, *FOREIGN, *TEXTUAL, another_profile], ids=lambda one: one.__name__)
 @pytest.mark.parametrize("verb", TEXTS)
 def test_a_report_replaces_nothing_else(
     verb: str, plant: Planted, files: dict[str, Path], capsys: pytest.CaptureFixture[str]
