@@ -25,10 +25,9 @@ def start_from_environment() -> None:
         return  # the main interpreter's session covers the process; what runs here is not measured
     from leadline.capture.errors import ProfileError
 
-    if os.environ.get("LEADLINE_TRIAL") and not _in_trial():
-        return
     try:
-        _start()
+        if not os.environ.get("LEADLINE_TRIAL") or _in_trial():
+            _start()
     except ProfileError as error:
         _not_measured(str(error))
     except Exception as error:

@@ -11,12 +11,10 @@ from typing import Any
 
 from leadline.capture.config import Options
 from leadline.capture.current import CURRENT
-from leadline.capture.errors import ProfileError
 from leadline.capture.messages import say
 from leadline.capture.output import default_output
 from leadline.capture.records import StartedBy
 from leadline.capture.root_session import start_session
-from leadline.capture.session import Session
 
 
 def start(output: str | os.PathLike[str] | None = None, **options: Any) -> None:
@@ -25,15 +23,14 @@ def start(output: str | os.PathLike[str] | None = None, **options: Any) -> None:
     `output`: the file to write, `<script>.leadline` in the working directory by default; an older profile is replaced.
     While another measurement is writing it, as another rank may be, this one goes to `<script>-1.leadline` and says so.
     `options`: fields of `leadline.Options`, such as `shapes=True` or `trace="steps=5"`.
-    Under `leadline run` or LEADLINE=... the outer session goes on and one sentence says so.
-    Raises ProfileError when already started, for a wrong option, or when the file could not be written.
+    Inside another measurement that one goes on, one sentence says so, and the `stop` that belongs to it does nothing.
+    Raises ProfileError for a wrong option, or when the file could not be written.
     """
     checked = Options.of(options)
     with CURRENT.lock:
         session = CURRENT.session
-        if session is not None and session.inner:
-            raise ProfileError(f"Measuring into {session.output} is already under way; call leadline.stop() first.")
         if session is not None:
+            CURRENT.nested += 1
             if not session.options.quiet:
                 say(f"this program is measured into {session.output} already; leadline.start() inside it does nothing.")
             return
@@ -45,20 +42,30 @@ def stop() -> Path | None:
     """End what `start` began and make the file; returns its path.
 
     None when a session from outside goes on, or when the file could not be made (said on stderr: after hours of
-    training, an exception here would cost more than the profile). Raises ProfileError when nothing is measured.
+    training, an exception here would cost more than the profile), or when nothing is measured.
     """
-    session = _running("stop")
-    return session.stop() if session.inner else None
+    with CURRENT.lock:
+        session = CURRENT.session
+        if session is None or not session.inner:
+            return None
+        if CURRENT.nested:
+            CURRENT.nested -= 1
+            return None
+    return session.stop()  # not under the lock, for which a fork of another thread would wait
 
 
 def pause() -> None:
-    """Stop counting until `resume`, in this process. Raises ProfileError when nothing is measured."""
-    _running("pause").pause()
+    """Stop counting until `resume`, in this process. Does nothing while nothing is measured."""
+    session = CURRENT.session
+    if session is not None:
+        session.pause()
 
 
 def resume() -> None:
-    """Count again after `pause`. Raises ProfileError when nothing is measured."""
-    _running("resume").resume()
+    """Count again after `pause`. Does nothing while nothing is measured."""
+    session = CURRENT.session
+    if session is not None:
+        session.resume()
 
 
 def step(number: int | None = None) -> None:
@@ -93,10 +100,3 @@ def profile(output: str | os.PathLike[str] | None = None, **options: Any) -> Ite
     finally:
         if session is not None and session.inner:
             session.stop()
-
-
-def _running(verb: str) -> Session:
-    session = CURRENT.session
-    if session is None:
-        raise ProfileError(f"Nothing is measured, so there is nothing to {verb}; call leadline.start() first.")
-    return session

@@ -27,12 +27,15 @@ class CurrentSession:
         """`os.register_at_fork` and `atexit` have no way back that is safe in a forked child, so they are used once."""
         self.from_outside = False
         """Whether the session was begun in a program that ran already and knows nothing of it (`leadline attach`)."""
+        self.nested = 0
+        """How often `leadline.start` was called inside this session: as many calls of `leadline.stop` end nothing."""
         self.lock = threading.RLock()
         """Held by start and stop, never by an event."""
 
     def set(self, session: Session, native: Native) -> None:
         """A session has started."""
         self.session = session
+        self.nested = 0
         self.generation += 1
         self.native = native
 
