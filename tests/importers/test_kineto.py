@@ -279,3 +279,26 @@ def test_rocms_dialect_says_the_shape_of_a_launch_at_the_call(tmp_path: Path, th
     assert profile.devices[0].detail["wavefront"] == 64
     titles = [one.title for one in profile.findings() if one.rule == "block_shape"]
     assert any("50 % of the wavefronts' lanes empty" in title for title in titles) == found
+
+
+def test_work_of_a_captured_graph_is_numbered_in_its_launch(tmp_path: Path) -> None:
+    """Two launches of a graph of three kernels on two streams, and a kernel that is launched by itself."""
+    events: list[dict[str, Any]] = []
+    for number, at in ((700, 100.0), (701, 200.0)):
+        events.append(span("cuda_runtime", "cudaGraphLaunch", at, at + 5, correlation=number))
+        events += [
+            {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": stream, "ts": at + begin, "dur": 5,
+             "args": {"device": 0, "stream": stream, "correlation": number}}
+            for name, begin, stream in (("one", 10, 7), ("three", 30, 9), ("two", 20, 8))
+        ]  # fmt: skip
+    events.append(span("cuda_runtime", "cudaLaunchKernel", 300, 305, correlation=702))
+    events.append(
+        {"ph": "X", "cat": "kernel", "name": "alone", "pid": 0, "tid": 7, "ts": 310, "dur": 5,
+         "args": {"device": 0, "stream": 7, "correlation": 702}}
+    )  # fmt: skip
+    profile = leadline.open(write(tmp_path, events))
+    found = profile.events
+    names = [profile.tree.node(int(node)).name for node in found["node"].tolist()]
+    numbers = [(name, int(number)) for name, number in zip(names, found["graph_node"].tolist(), strict=True)]
+    assert [one for one in numbers if one[1]] == [("one", 1), ("two", 2), ("three", 3)] * 2
+    assert ("alone", 0) in numbers

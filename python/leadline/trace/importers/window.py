@@ -12,7 +12,7 @@ from leadline.steps import Found
 from leadline.steps.completion import issued_ns
 from leadline.steps.model import WHOLE_TRACE
 from leadline.trace.importers.spans import Rows
-from leadline.trace.tables import Kind, Trace
+from leadline.trace.tables import DEVICE_KINDS, Kind, Trace
 
 _NOTHING = {"correlation": 0, "bytes": 0, "awaits_correlation": 0, "graph_node": 0}
 """What columns hold where there is nothing to say, unless it is -1."""
@@ -52,7 +52,7 @@ def event_columns(
         "correlation": lambda: np.maximum(events["correlation"][rows], 0),
         "node": lambda: node[rows],
         "step": lambda: step_numbers(trace, steps)[rows],
-        "graph_node": lambda: np.broadcast_to(0, rows.size),
+        "graph_node": lambda: graph_nodes(events)[rows],
     }
     order = np.argsort(np.concatenate((marks["start_ns"], events["start_ns"][rows])), kind="stable")
     columns = {}
@@ -61,6 +61,20 @@ def event_columns(
         values = made[column.name]() if column.name in made else events[column.name][rows]
         columns[column.name] = np.concatenate((mark, values)).astype(column.dtype)[order]
     return columns
+
+
+def graph_nodes(events: Mapping[str, Rows]) -> Rows:
+    """Of every piece of work that the launch of a captured graph started its number in that launch, from 1 on; else 0.
+    Traces of others do not say the nodes themselves, but a graph that is launched again starts the same work."""
+    kind, launch = events["kind"], events["correlation"].astype(np.int64)
+    graphs = np.unique(launch[(kind == int(Kind.GRAPH_LAUNCH)) & (launch > 0)])
+    work = np.flatnonzero(np.isin(kind, [int(one) for one in DEVICE_KINDS]) & np.isin(launch, graphs))
+    found = np.zeros(len(kind), np.int64)
+    if len(work):
+        order = work[np.lexsort((events["start_ns"][work], launch[work]))]
+        first = np.flatnonzero(np.diff(launch[order], prepend=-1))
+        found[order] = np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order))) + 1
+    return found
 
 
 def step_numbers(trace: Trace, steps: Found) -> Rows:
