@@ -44,7 +44,7 @@ def with_evidence(graph: Graph, other: Graph) -> Graph:
         words.append(f"between the two numbers of loader workers a batch takes {batch_ns / 1e6:.3g} ms to make")
     if not words:
         raise GraphError(
-            "the second profile settles nothing: it has the same batch size and as many loader workers as the first"
+            "the second profile adds no evidence: it has the batch size and the number of loader workers of the first"
         )
     result = graph.copy()
     found = Evidence(ratio, exponents, batch_ns, "; ".join(words))
