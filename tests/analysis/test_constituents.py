@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.analysis.test_findings import training
 
 from leadline.analysis.analyze import analyze
@@ -167,3 +168,9 @@ def test_a_function_that_is_called_more_often_in_each_part_of_a_run_is_named():
 def test_a_function_that_is_called_more_often_for_a_while_is_not():
     assert growing(30, 600, 800) == []
     assert growing(100, 200, 400) == []
+
+
+@pytest.mark.parametrize(("name", "said"), [("aten::linalg_svd", True), ("aten::_weight_norm_interface", False)])
+def test_a_decomposition_that_takes_the_step_is_told_what_needs_none(name, said):
+    profile = training(AT, "  " + called(name, 10, 60), "    " + called(name + "_inner", 10, 40))
+    assert [True for one in analyze(profile, ["hotspot"]) if "power iteration" in one.remedy] == [True] * said

@@ -42,7 +42,7 @@ def growth(snapshots: Sequence[Path], last: Path) -> list[dict[str, Any]]:
         tables = [open_segment(one) for one in (*snapshots, last)]
     except ProfileFileError:
         return []
-    parts = [_sums(Tree(between(now, before).tables)) for before, now in itertools.pairwise(_thirds(tables))]
+    parts = [_sums(Tree(between(now, before).tables)) for before, now in itertools.pairwise(thirds(tables))]
     parts = [
         (steps, sums)
         for steps, sums in parts
@@ -68,10 +68,10 @@ def growth(snapshots: Sequence[Path], last: Path) -> list[dict[str, Any]]:
     ]
 
 
-def _thirds(tables: Sequence[Tables]) -> list[Tables]:
+def thirds(tables: Sequence[Tables]) -> list[Tables]:
     """The borders of three parts with about as many steps each; the first begins at the first segment, when much of
     what is done once is over. Where no steps are known, parts of equal length."""
-    steps = [_steps(Tree(one)) for one in tables]
+    steps = [steps_of(one) for one in tables]
     if steps[-1] - steps[0] < _FEWEST_STEPS:
         steps = list(range(len(tables)))
     whole = steps[-1] - steps[0]
@@ -82,6 +82,11 @@ def _thirds(tables: Sequence[Tables]) -> list[Tables]:
 def _nearest(numbers: Sequence[int], wanted: float) -> int:
     """The place of the number that is nearest to another one."""
     return min(range(len(numbers)), key=lambda at: abs(numbers[at] - wanted))
+
+
+def steps_of(tables: Tables) -> int:
+    """Steps that a segment knows of; 0 where nothing marks them."""
+    return _steps(Tree(tables))
 
 
 def _steps(tree: Tree) -> int:

@@ -12,18 +12,7 @@ from leadline.schema import FrameKind
 from leadline.units import duration, percent, times
 
 _SORTING = ("sort", "topk", "unique", "nonzero", "cumsum")
-_DECOMPOSING = (
-    "svd",
-    "eig",
-    "linalg_inv",
-    "inverse",
-    "cholesky",
-    "linalg_qr",
-    "matrix_exp",
-    "pinv",
-    "lstsq",
-    "slogdet",
-)
+_DECOMPOSING = ("svd", "linalg_eig", "linalg_inv", "cholesky", "linalg_qr", "matrix_exp", "pinv", "lstsq", "slogdet")
 _ADVICE = (
     (
         ("backwardhook",),
