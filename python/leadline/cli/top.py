@@ -82,8 +82,8 @@ def _of_process(pid: int) -> Path:
     if refused:
         raise CommandError(f"Process {pid} belongs to another user; run this command as that user, or as root.")
     raise CommandError(
-        f"Process {pid} was not started under Leadline; `leadline dump {pid}` shows what its threads do. (If "
-        "it measures itself, give the file that it writes.)"
+        f"Process {pid} was not started under Leadline; `leadline dump {pid}` shows what its threads do. If it "
+        "measures itself, give the file that it writes."
     )
 
 

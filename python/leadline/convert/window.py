@@ -9,7 +9,6 @@ import numpy as np
 
 from leadline._dataclass import dataclass
 from leadline.convert.request import NothingThereError, Request
-from leadline.convert.stacks import profile_name
 from leadline.profiles import Profile
 from leadline.profiles.lineage import clock_of, machine_of, moved_ns, record_of_rows
 from leadline.schema import FrameKind
@@ -41,7 +40,7 @@ def window_traces(profile: Profile, request: Request) -> list[Trace]:
     if request.metric is not None:
         raise NothingThereError("A timeline holds events, not metrics; leave --metric out.")
     try:
-        return read_profile(profile, profile_name(profile))
+        return read_profile(profile)
     except TraceError as error:
         raise NothingThereError(f"{error}.") from error
 

@@ -9,7 +9,7 @@ import { openLine } from "./page";
 
 const SURE: Record<string, string> = {
   measured: "the gain was measured in this profile",
-  simulated: "the step was replayed with the change, see docs/whatif.md",
+  simulated: "the step was replayed with the change, see docs/what-if.md",
   estimated: "a range from what similar changes gained",
   "at most": "a bound: no more than this can be gained",
   uncertain: "a profile cannot tell it well; the command below measures it",
