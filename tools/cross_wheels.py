@@ -11,23 +11,20 @@ with 1 when one could not be made.
 
 from __future__ import annotations
 
-import hashlib
-import lzma
 import os
 import shutil
 import subprocess
 import sys
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
 from build_wheels import DIST, WORK
+from debian import unpack
+from old_system import definitions
 from test_pythons import ROOT, SUPPORTED, find_interpreters
 
-MIRROR = os.environ.get("LEADLINE_DEBIAN", "http://deb.debian.org/debian")
 SUITES = {"3.11": "bookworm", "3.13": "trixie", "3.14": "sid", "3.15": "sid"}
 """Which release of Debian has the headers of which CPython. No suite had 3.10 or 3.12: see `headers_here`."""
-PROCESSORS = {"x86_64": "amd64", "aarch64": "arm64"}
 TARGETS = (*(f"{version}-aarch64" for version in SUPPORTED), "3.14-x86_64", "3.15-x86_64")
 
 
@@ -62,20 +59,6 @@ class Target:
         return f"{self.version}-{self.processor}"
 
 
-def fetch(path: str) -> bytes:
-    with urllib.request.urlopen(f"{MIRROR}/{path}", timeout=300) as answer:
-        content: bytes = answer.read()
-    return content
-
-
-def package_entry(suite: str, architecture: str, package: str) -> dict[str, str]:
-    """The fields of one package in the suite's index."""
-    index = lzma.decompress(fetch(f"dists/{suite}/main/binary-{architecture}/Packages.xz")).decode()
-    start = index.index(f"Package: {package}\n")
-    lines = index[start : index.index("\n\n", start)].splitlines()
-    return dict(line.split(": ", 1) for line in lines if ": " in line and not line.startswith(" "))
-
-
 def headers(target: Target) -> Path:
     """A folder with Python.h and the pyconfig.h of the target. Raises SystemExit where there is none."""
     if target.version not in SUITES:
@@ -84,13 +67,7 @@ def headers(target: Target) -> Path:
     include = folder / "usr/include" / f"python{target.version}"
     if (include / "Python.h").exists():
         return include
-    entry = package_entry(SUITES[target.version], PROCESSORS[target.processor], f"libpython{target.version}-dev")
-    content = fetch(entry["Filename"])
-    if hashlib.sha256(content).hexdigest() != entry["SHA256"]:
-        raise SystemExit(f"{entry['Filename']} is not what the index says; try again, or another mirror.")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "dev.deb").write_bytes(content)
-    subprocess.run(["dpkg-deb", "-x", str(folder / "dev.deb"), str(folder)], check=True)
+    unpack(SUITES[target.version], target.processor, f"libpython{target.version}-dev", folder)
     # Debian's own chooses one by the processor, from a folder that a compiler here would not look into.
     own = folder / f"usr/include/{target.processor}-linux-gnu/python{target.version}/pyconfig.h"
     shutil.copy(own, include / "pyconfig.h")
@@ -118,7 +95,9 @@ def compile_native(target: Target) -> Path | None:
     configure = ["cmake", "-S", str(ROOT), "-B", str(build), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"]
     configure += ["-DLEADLINE_PORTABLE=ON", f"-DLEADLINE_PYTHON_HEADERS={headers(target)}"]
     configure += [f"-DLEADLINE_PYTHON_SOABI={target.soabi}", f"-DPython_EXECUTABLE={sys.executable}"]
-    if target.processor != os.uname().machine:
+    if target.processor == os.uname().machine:
+        configure += [f"-D{name}={value}" for name, value in definitions(target.processor).items()]
+    else:
         configure.append(f"-DCMAKE_TOOLCHAIN_FILE={ROOT}/cmake/{target.processor}-linux-gnu.cmake")
     commands = [
         configure,

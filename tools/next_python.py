@@ -24,11 +24,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from debian import MIRROR
 from test_pythons import ROOT
 from test_wheel import PROGRAM as WHEEL_PROGRAM
 from test_wheel import use, wheel_for
 
-MIRROR = os.environ.get("LEADLINE_DEBIAN", "http://deb.debian.org/debian")
 CHROOTS = Path(os.environ.get("LEADLINE_CHROOTS", ROOT / "build/chroots"))
 HOME = "/srv/leadline"
 BASE = "g++,cmake,ninja-build,ccache,ca-certificates,procps"

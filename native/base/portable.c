@@ -1,8 +1,9 @@
-/* For wheels only (LEADLINE_PORTABLE). The C++ library that is linked in was built where glibc has arc4random (2.36)
- * and refers to it for std::random_device; this one of the same meaning lets the wheel run on older systems. */
+/* For wheels only (LEADLINE_PORTABLE). The C++ library that is linked in was built for a newer glibc than the oldest
+ * one that the wheel runs on, and refers to what that one has not; these of the same meaning stand in. */
 #include <stdint.h>
 #include <sys/random.h>
 
+/* Since 2.36; std::random_device asks it. */
 uint32_t arc4random(void);
 
 uint32_t arc4random(void) {
@@ -11,3 +12,7 @@ uint32_t arc4random(void) {
   }
   return value;
 }
+
+/* Since 2.32; std::shared_ptr counts without atomic instructions where it is true. False is always right. */
+extern char __libc_single_threaded;
+char __libc_single_threaded = 0;

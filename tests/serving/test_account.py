@@ -9,8 +9,11 @@ import pytest
 from leadline.capture.providers.engines.account import MOST_POINTS, Account
 from leadline.capture.providers.engines.recent import Recent
 from leadline.capture.providers.engines.request import MOST_KEPT, Request
+from leadline.capture.providers.engines.vllm_scheduler import trace_of
 from leadline.engines import SlowRequest, engines_of, together
+from leadline.engines.as_json import serving_object
 from leadline.engines.waited import waited_for
+from leadline.engines.words import slow_rows
 
 MS = 1_000_000
 
@@ -198,3 +201,41 @@ def test_a_redacted_profile_keeps_the_figures_and_no_name_of_a_request() -> None
     made = _figures(facts)
     assert "customer-7" not in repr(made)
     assert engine_of(two_requests()).of("ttft").to_json() == made["requests"]["ttft"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "trace"),
+    [
+        ("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "0af7651916cd43dd8448eb211c80319c"),
+        ("01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-later", "0af7651916cd43dd8448eb211c80319c"),
+        ("00-00000000000000000000000000000000-b7ad6b7169203331-01", ""),
+        ("00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01", ""),
+        ("a client's own", ""),
+        (7, ""),
+    ],
+)
+def test_a_request_has_the_trace_that_its_client_sent(sent: object, trace: str) -> None:
+    assert trace_of({"traceparent": sent}) == trace
+    account = Account("vllm", "1")
+    account.began_ns = 0
+    account.arrived(Request("cmpl-1-0-abcdef01", 0, 0, 8, trace=trace_of({"traceparent": sent})))
+    account.end("cmpl-1-0-abcdef01", "stop", 1, 0, 5 * MS)
+    engine = engine_of(account)
+    made = serving_object(engine)
+    assert made is not None
+    assert [one["trace_id"] for one in made["slowest"]] == [trace]
+    (shown,) = [row[0] for row in slow_rows(engine, 5)]
+    assert shown == (trace or "…pl-1-0-abcdef01")
+
+
+@pytest.mark.parametrize("headers", [None, {}, ["traceparent"], {"tracestate": "x"}])
+def test_without_a_trace_there_is_none(headers: object) -> None:
+    assert trace_of(headers) == ""
+
+
+@pytest.mark.parametrize("stored", ["<b>", "0" * 31, "g" * 32, 7, None])
+def test_a_trace_that_is_none_is_not_shown(stored: object) -> None:
+    record = two_requests().facts()
+    record["slowest"][0]["trace"] = stored
+    (engine,) = engines_of({"processes": [{"pid": 7, "engines": [record]}]})
+    assert [one.trace for one in engine.slowest] == ["", ""]

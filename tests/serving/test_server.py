@@ -9,7 +9,10 @@ import signal
 import subprocess
 import sys
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -133,3 +136,60 @@ with ThreadPoolExecutor(int(threads)) as pool:
         pool.submit(ask, at)
         time.sleep(float(gap_s))
 """
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("opentelemetry.exporter") is None, reason="OpenTelemetry's exporters are not installed"
+)
+def test_the_slowest_requests_are_the_spans_of_vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    from vllm_server import Server
+
+    spans: dict[str, dict[str, float]] = {}
+
+    class Collector(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            sent = self.rfile.read(int(self.headers["Content-Length"]))
+            for resource in ExportTraceServiceRequest.FromString(sent).resource_spans:
+                for one in (span for scope in resource.scope_spans for span in scope.spans):
+                    if one.name == "llm_request":
+                        said = {each.key: each.value.double_value for each in one.attributes}
+                        spans[one.trace_id.hex()] = said
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    collector = ThreadingHTTPServer(("127.0.0.1", 0), Collector)
+    Thread(target=collector.serve_forever, daemon=True).start()
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf")
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "200")
+    where = f"http://127.0.0.1:{collector.server_port}/v1/traces"
+    server = Server(tmp_path, "traced", [], ("--otlp-traces-endpoint", where))
+    try:
+        for number in range(12):
+            _ask(server, {"traceparent": f"00-{number + 1:032x}-b7ad6b7169203331-01"} if number % 2 else {})
+        time.sleep(7)  # a flush, and vLLM's own batch of spans
+    finally:
+        server.stop()
+        collector.shutdown()
+    _, engine = measured(server)
+    traced = {one.trace: one for one in engine.slowest if one.trace}
+    assert set(traced) == {f"{number + 1:032x}" for number in range(12) if number % 2}
+    assert len(spans) >= 12
+    for trace, one in traced.items():
+        assert one.e2e_ns / 1e9 <= spans[trace]["gen_ai.latency.e2e"] + 0.001  # the span ends in the server, later
+        queued = spans[trace]["gen_ai.latency.time_in_queue"]
+        assert queued <= one.values["queue"] / 1e9 + 0.001  # ours begins at the server, the span's at the engine
+
+
+def _ask(server: object, headers: dict[str, str]) -> None:
+    port, model = server.port, str(server.model)  # type: ignore[attr-defined]
+    body = {"model": model, "prompt": [3 + at for at in range(40)], "max_tokens": 8, "ignore_eos": True}
+    asked = Request(
+        f"http://127.0.0.1:{port}/v1/completions",
+        json.dumps(body).encode(),
+        {"Content-Type": "application/json", **headers},
+    )
+    urlopen(asked, timeout=120).read()

@@ -73,6 +73,7 @@ def _slow(one: SlowRequest) -> dict[str, Any]:
     values = {_key(key): value for key, value in one.values.items() if key not in ("at_ms", "preemptions")}
     return {
         "id": one.name,
+        "trace_id": one.trace,
         "arrived_ms": one.at_ms,
         "reason": one.reason,
         "preemptions": one.preemptions,

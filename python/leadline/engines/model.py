@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,18 +11,20 @@ from leadline._histogram import Histogram, merged
 
 KINDS = ("prefill", "decode", "mixed")
 MOST_SLOWEST = 20
-_PARTS = ("queue", "prefill", "decode")
+_TRACE = re.compile("[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
 class SlowRequest:
-    """One of the slowest requests, whole. `values`: by the names of `Engine.requests`."""
+    """One of the slowest requests, whole. `values`: by the names of `Engine.requests`; `trace`: of OpenTelemetry, empty
+    where its client sent none."""
 
     name: str
     at_ms: int
     reason: str
     preemptions: int
     values: Mapping[str, int]
+    trace: str = ""
 
     @property
     def e2e_ns(self) -> int:
@@ -184,13 +187,14 @@ def _engine(one: Mapping[str, Any], pid: int, moved: str) -> Engine:
 
 def _slow(one: Mapping[str, Any]) -> SlowRequest:
     values = {str(name): value for name, value in one.items() if type(value) is int and value >= 0}
-    reason = one.get("reason")
+    reason, trace = one.get("reason"), one.get("trace")
     return SlowRequest(
         str(one.get("id", "")),
         _number(one.get("at_ms")),
         reason if isinstance(reason, str) else "",
         _number(one.get("preemptions")),
         values,
+        trace if isinstance(trace, str) and _TRACE.fullmatch(trace) else "",
     )
 
 

@@ -51,11 +51,14 @@ class Table:
 def tables(engine: Engine, slowest: int) -> list[Table]:
     """Requests, engine steps, batches, and the `slowest` requests; those that have no rows are left out."""
     slow = ("slowest requests", "arrived", "took", "first token", "tokens", "of steps", "waited")
+    note = f"tokens: of prompt + output; of steps: {SHARE_RULE}"
+    if any(one.trace for one in engine.slowest[:slowest]):
+        note += "; a request with 32 digits is named by its OpenTelemetry trace"
     made = [
         _table(("requests", *_QUANTILE_HEADS), request_rows(engine)),
         _table(("engine step", "number", "of serving", *_QUANTILE_HEADS), step_rows(engine)),
         _table(("batch", *_QUANTILE_HEADS), batch_rows(engine)),
-        _table(slow, slow_rows(engine, slowest), f"tokens: of prompt + output; of steps: {SHARE_RULE}"),
+        _table(slow, slow_rows(engine, slowest), note),
     ]
     return [one for one in made if one.rows]
 
@@ -173,7 +176,7 @@ def slow_rows(engine: Engine, most: int) -> list[tuple[str, ...]]:
         name, ns = waited_for(one)
         rows.append(
             (
-                _short(one.name),
+                one.trace or _short(one.name),
                 duration(one.at_ms * 1_000_000),
                 duration(one.e2e_ns),
                 duration(one.values["ttft"]) if "ttft" in one.values else "none",

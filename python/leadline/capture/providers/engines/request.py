@@ -56,6 +56,7 @@ class Request:
         "scheduled_ns",
         "share_ns",
         "totals",
+        "trace",
     )  # fmt: skip
 
     def __init__(
@@ -67,8 +68,10 @@ class Request:
         *,
         logprobs: bool = False,
         prompt_logprobs: bool = False,
+        trace: str = "",
     ) -> None:
         self.name = name
+        self.trace = trace  # of OpenTelemetry, where its client has one
         self.odd_arrival = arrived_ns > queued_ns  # the server's clock is not the engine's
         self.arrived_ns = min(arrived_ns, queued_ns)
         self.queued_ns = queued_ns
@@ -164,6 +167,7 @@ class Request:
         """Whole, for the slowest. `at_ms`: its arrival, since the engine was first seen."""
         return {
             "id": self.name[:_LONGEST_NAME],
+            **({"trace": self.trace} if self.trace else {}),
             "at_ms": (self.arrived_ns - began_ns) // 1_000_000,
             **{name: value for name, value in self.values().items() if name != "e2e"},
             "e2e": self.took_ns,

@@ -7,11 +7,12 @@ from the end of the one before.
 
 from __future__ import annotations
 
+import re
 import time
 import weakref
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from leadline.capture.config import Options
@@ -22,6 +23,8 @@ from leadline.capture.providers.engines.request import Request
 
 _MOST_ENGINES = 16
 _REASONS = {"0": "stop", "1": "length", "2": "abort", "3": "error", "4": "repetition"}
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+"""W3C Trace Context."""
 
 
 def split(output: Any) -> tuple[int, int, list[tuple[str, int]]]:
@@ -42,6 +45,13 @@ def kind_of(output: Any) -> str:
     """`prefill`, `decode` or `mixed`."""
     decodes, _, prefills = split(output)
     return "decode" if not prefills else "mixed" if decodes else "prefill"
+
+
+def trace_of(headers: Any) -> str:
+    """The trace that a request belongs to; empty where its client sent none, or vLLM's tracing is off."""
+    said = headers.get("traceparent") if isinstance(headers, Mapping) else None
+    found = _TRACEPARENT.match(said) if isinstance(said, str) else None
+    return found[1] if found else ""
 
 
 class _Graphs:
@@ -151,6 +161,7 @@ class SchedulerFollower:
             int(request.num_prompt_tokens),
             logprobs=getattr(sampling, "logprobs", None) is not None,
             prompt_logprobs=getattr(sampling, "prompt_logprobs", None) is not None,
+            trace=trace_of(getattr(request, "trace_headers", None)),
         )
         engine.account.arrived(one)
         if request.request_id in engine.account.open:
