@@ -7,14 +7,18 @@ of a newer glibc stands in native/base/portable.c. auditwheel says at the end wh
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+import tempfile
+import zipfile
 from pathlib import Path
 
 from debian import unpack
 from test_pythons import ROOT
 
 SUITE = "bullseye"
-PACKAGES = ("libc6", "libc6-dev")
+PACKAGES = ("libc6", "libc6-dev", "libgcc-s1")
 FOLDER = ROOT / "build/old-system"
 
 
@@ -35,6 +39,31 @@ def definitions(processor: str) -> dict[str, str]:
         "CMAKE_C_STANDARD_LIBRARIES": libraries,
         "CMAKE_CXX_STANDARD_LIBRARIES": libraries,
     }
+
+
+def missing(wheel: Path) -> str:
+    """What a wheel for this processor wants and the older system lacks, as that system's own loader says; '' where it
+    has all. Raises OSError where the packages are not to be had. What an interpreter brings is left out."""
+    processor = os.uname().machine
+    system = _system(processor)
+    folder = system / f"lib/{processor}-linux-gnu"
+    (loader,) = folder.glob("ld-2.*.so")
+    said: list[str] = []
+    with tempfile.TemporaryDirectory() as unpacked:
+        zipfile.ZipFile(wheel).extractall(unpacked)
+        for library in sorted(Path(unpacked).rglob("*.so")):
+            done = subprocess.run(
+                [str(loader), "--library-path", str(folder), str(library)],
+                env={"LD_TRACE_LOADED_OBJECTS": "1", "LD_BIND_NOW": "1", "LD_WARN": "yes"},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            for line in (done.stdout + done.stderr).splitlines():
+                symbol = line.partition("undefined symbol: ")[2]
+                if "not found" in line or (symbol and not symbol.startswith(("Py", "_Py"))):
+                    said.append(f"{library.name}: {line.strip().replace(unpacked, '')}")
+    return "\n".join(said)
 
 
 def _system(processor: str) -> Path:

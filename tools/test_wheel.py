@@ -4,7 +4,8 @@
     python tools/test_wheel.py [VERSION...]    an empty environment of each interpreter found, PATH with nothing else
     python tools/test_wheel.py --bare          Debian's smallest system in build/bare (debootstrap; root), its Python
 
-A program without PyTorch is run under `leadline run`, and its report must show the program's own region. Exit code 1
+A program without PyTorch is run under `leadline run`, and its report must show the program's own region. The loader of
+the oldest glibc that wheels are made for must find all that they want. Exit code 1
 where one fails, and where nothing could be tested.
 """
 
@@ -18,6 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from old_system import missing
 from test_pythons import ROOT, find_interpreters
 
 DIST = ROOT / "dist"
@@ -121,6 +123,10 @@ def main(argv: list[str] | None = None) -> int:
                 print(f"Python {version}: no wheel in dist/, or no interpreter here; not tested")
                 continue
             problems[f"Python {version}, {wheel.name}"] = test_empty_environment(version, interpreters[version], wheel)
+            try:
+                problems[f"{wheel.name}, by the loader of glibc 2.31"] = missing(wheel)
+            except OSError as error:
+                print(f"{wheel.name}: whether glibc 2.31 is enough is not known: {error}")
     for what, problem in problems.items():
         print(f"{what}: {problem or 'works'}")
     return 0 if problems and not any(problems.values()) else 1
