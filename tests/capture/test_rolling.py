@@ -19,6 +19,8 @@ from leadline.capture.part import PartDirectory
 from leadline.capture.rolling import Keep, Rolling, _locked
 from leadline.profiles import ProfileFileError, open_profile
 from leadline.profiles import roll_marks as marks
+from leadline.steps import Steps
+from leadline.steps.of_profile import steps_of
 
 REGIONS = """
 import leadline, os, sys, time
@@ -230,3 +232,25 @@ def test_ended_processes_leave_the_part_directory(tmp_path: Path) -> None:
     forked = sum(regions(path, "child") for path in made)
     assert forked >= 10
     assert int(done.stdout) < forked  # some of them are in files, and nowhere else
+
+
+STEPS = """
+import leadline, time
+end, done = time.monotonic() + 4, 0
+while time.monotonic() < end:
+    with leadline.region("work"):
+        time.sleep(0.02)
+    leadline.step()
+    done += 1
+print(done, flush=True)
+"""
+
+
+def test_steps_of_files_that_follow_one_another_add_up(tmp_path: Path) -> None:
+    """Only the very first step has a beginning that nobody marked."""
+    (tmp_path / "program.py").write_text(STEPS)
+    words = command(tmp_path, "--roll", "1s", "--flush-interval", "0.2", "program.py")
+    done = subprocess.run(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True, timeout=200, check=True)
+    found = [steps_of(open_profile(path)) for path in files(tmp_path)]
+    assert len(found) > 1
+    assert sum(one.number for one in found if isinstance(one, Steps)) == int(done.stdout)

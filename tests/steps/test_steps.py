@@ -11,6 +11,9 @@ import pytest
 from leadline.analysis.analyze import analyze
 from leadline.analysis.case import Case
 from leadline.profiles.build import build
+from leadline.profiles.profile import Profile
+from leadline.profiles.step_rows import columns_of, of_steps, one_step
+from leadline.profiles.tables import Tables
 from leadline.report.training.of_trace import summarize_profile
 from leadline.steps import NoSteps, Steps
 from leadline.steps.model import MODULE_CALLS, OPTIMIZER, REPETITION, STEP_CALLS, WHOLE_TRACE
@@ -194,3 +197,19 @@ def test_a_sequence_that_repeats_unsteadily_is_no_step(tmp_path: Path) -> None:
 
     assert repeated(100, 100, 100) == REPETITION
     assert repeated(100, 3000, 100) == WHOLE_TRACE
+
+
+@pytest.mark.parametrize("first", [0, 1, 500])
+@pytest.mark.parametrize("begun", [True, False])
+def test_as_many_steps_ended_as_the_beginning_of_the_first_says(first: int, begun: bool) -> None:
+    """A loop that goes on at step 500, and a file that begins where another one ended, know when their first began."""
+    lines = "process a | pid=7\n  thread main | tid=7 wall_ns=90\n    phase step | call_time=60/6\n    operator aten::mm | time=54/6 call_time=54/6"
+    drawn = build(lines)
+    rows = of_steps(one_step(first + number, 10) for number in range(6))
+    profile = Profile(
+        Tables({**drawn.tables.columns, **columns_of({0: rows})}),
+        {**drawn.meta, "processes": [{"pid": 7, "first_step_begun": begun}]},
+    )
+    found = steps_of(profile)
+    assert found.number == (6 if begun or first == 0 else 7)
+    assert found.mean_ns == 10

@@ -249,3 +249,11 @@ def test_findings_stand_in_the_summary(tmp_path: Path) -> None:
     (profile,) = (tmp_path / "profiles").glob("*.leadline")
     found = leadline.open(str(profile)).findings()
     assert len(summary["findings"]) == min(5, len(found.findings)) > 0
+
+
+@pytest.mark.parametrize("first", [0, 100])
+def test_a_loop_that_goes_on_at_a_later_step_has_as_many_steps(tmp_path: Path, first: int) -> None:
+    """start() marks where the first step begins, whatever its number is."""
+    profile = run(tmp_path, range(first, first + 8), next_step=first, start_step=0, end_step=1)
+    found = steps_of(profile)
+    assert found.number == 8 and found.main.recorded is not None and found.main.recorded.count == 8

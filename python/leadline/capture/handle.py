@@ -38,7 +38,7 @@ class Current:
     def running(self) -> bool:
         """Whether something is measured now: a session runs and is not paused."""
         session = CURRENT.session
-        return session is not None and not session.paused
+        return session is not None and not session.pausing
 
     @property
     def output(self) -> Path | None:

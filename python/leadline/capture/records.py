@@ -113,6 +113,8 @@ class ProcessRecord:
     """What rested, when and for how long, so that measuring kept to its cost (see budget.py)."""
     duty: dict[str, Any] = field(default_factory=dict)
     """Which part of the steps was measured, and how much longer those took (see duty.py)."""
+    first_step_begun: bool = False
+    """Whether the beginning of the first step is known, so that as many steps were timed as ended."""
     attached: bool = False
     """Whether measuring was begun from outside, somewhere in the middle (`leadline attach`)."""
     tools: list[dict[str, Any]] = field(default_factory=list)
@@ -139,6 +141,7 @@ class ProcessRecord:
             "labels",
             "forked_from",
             "attached",
+            "first_step_begun",
             "tools",
             "engines",
             "killed",

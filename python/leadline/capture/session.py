@@ -152,11 +152,6 @@ class Session:
         return None
 
     @property
-    def paused(self) -> bool:
-        """Whether somebody has paused it."""
-        return bool(self._pausing)
-
-    @property
     def pausing(self) -> frozenset[str]:
         """Who has paused it."""
         return frozenset(self._pausing)
@@ -211,6 +206,11 @@ class Session:
                     self.duty.border(given=True)
             except Exception as error:
                 lose(self._native, "A step could not be ended", error)
+
+    def first_step_begins(self) -> None:
+        """The loop has told the native side where its first step begins: as many steps are timed as end."""
+        self._record.first_step_begun = True
+        self._write_record()
 
     def _environment(self) -> dict[str, str]:
         """What children find; empty when they are not to be followed."""

@@ -31,8 +31,9 @@ from leadline.profiles.profile import Profile
 from leadline.profiles.reader import open_segment
 from leadline.profiles.roll_marks import going_on, segments_at, settled_mark
 from leadline.profiles.tables import Tables, columns_from_rows
+from leadline.profiles.tree import Tree
 from leadline.profiles.writer import write_profile
-from leadline.schema import LossKind
+from leadline.schema import FrameKind, LossKind
 
 _PART_SUFFIX = ".part"
 _SUFFIX = ".leadline"
@@ -131,11 +132,15 @@ class _Rolled:
         """Stems of processes that have done nothing since."""
         self._began_ns: dict[str, int] = {}
         self._cost: dict[str, tuple[dict[str, int], int]] = {}
+        self._begun: set[str] = set()
+        """Of those, whose first step in the file begins where a step of the file before ended."""
         self._bounds = self._extremes = 0
 
     def rest_of(self, process: _package.ProcessPart, before: _package.ProcessPart | None, tables: Tables) -> Tables:
         """What a process measured since the mark. Raises ProfileFileError where what it had then cannot be read."""
         then = _opened(before.segment, before.events) if before is not None and before.segment is not None else None
+        if then is not None and _crossed_borders(then):
+            self._begun.add(process.stem)
         made: Between = between(tables, then)
         if then is not None and then.rows("processes"):
             self._began_ns[process.stem] = int(then["processes"]["end_ns"][0])
@@ -158,6 +163,8 @@ class _Rolled:
         if process.stem in self._cost and (began_ns is not None or not record.get("cost")):
             cost, wall_ns = self._cost[process.stem]
             record = {**record, "cost": cost, "wall_ns": wall_ns}
+        if process.stem in self._begun:
+            record = {**record, "first_step_begun": True}
         return record if began_ns is None else {**record, "started_at_ns": began_ns}
 
     def meta(self, meta: dict[str, Any], found: list[Tables]) -> dict[str, Any]:
@@ -167,6 +174,15 @@ class _Rolled:
         began, ended = min(starts, default=0), max(ends, default=0)
         told = {"run_started_at_ns": meta["started_at_ns"], "bounds": self._bounds, "extremes": self._extremes}
         return {"started_at_ns": began, "wall_ns": max(ended - began, 0), "rolled": told}
+
+
+def _crossed_borders(tables: Tables) -> bool:
+    """Whether a step had ended: one was timed, or an optimizer's had ended, which is a border too."""
+    if tables.rows("steps"):
+        return True
+    tree = Tree(tables)
+    called = tree.exclusive("call_time").count > 0
+    return bool((called & tree.frame_rows(FrameKind.PHASE, "optimizer")[tree.frame_of]).any())
 
 
 def _with_those_that_go_on(part: _package.Part, stems: frozenset[str]) -> _package.Part:

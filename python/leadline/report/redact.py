@@ -66,7 +66,7 @@ _ENGINE_WORDS = ("vllm", "transformers", "stop", "length", "abort", "error", "re
 _ROLES = ("provider", "source", "tool")
 _RECORD = (
     "pid", "parent_pid", "rank", "local_rank", "started_at_ns", "ended_at_ns", "wall_ns", "complete", "cost", "clock",
-    "forked_from",
+    "forked_from", "first_step_begun",
 )  # fmt: skip
 
 

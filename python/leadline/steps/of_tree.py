@@ -7,7 +7,7 @@ operator never is, unless nothing but launches of kernels is known.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from leadline._dataclass import dataclass, replace
 from leadline.profiles import Profile, Tree
+from leadline.profiles.lineage import record_of_rows
 from leadline.profiles.meta import is_imported
 from leadline.profiles.rollup import nearest
 from leadline.profiles.step_rows import rows_of
@@ -75,7 +76,8 @@ def recorded_steps(profile: Profile) -> dict[int, Recorded]:
 def counted(profile: Profile) -> Iterator[Counted]:
     """The steps of each process in which something repeats."""
     tree = profile.tree
-    seen = _Tree(tree, is_imported(profile.meta), recorded_steps(profile))
+    begun = {row for row, record in enumerate(record_of_rows(profile)) if record.get("first_step_begun") is True}
+    seen = _Tree(tree, is_imported(profile.meta), recorded_steps(profile), begun)
     for process in profile.processes:
         one = seen.of_process(process.row, process.node.row)
         if one is not None:
@@ -98,9 +100,10 @@ class _ByProcess:
 class _Tree:
     """The columns that all processes share."""
 
-    def __init__(self, tree: Tree, imported: bool, recorded: Mapping[int, Recorded]) -> None:
+    def __init__(self, tree: Tree, imported: bool, recorded: Mapping[int, Recorded], begun: Set[int]) -> None:
         self.tree = tree
         self.recorded = recorded
+        self.begun = begun  # processes that say when their first step began
         self.imported = imported  # a trace without marks may begin and end anywhere
         kinds = tree.kinds
         self.process = nearest(tree.shape, kinds == int(FrameKind.PROCESS))
@@ -158,11 +161,11 @@ class _Tree:
 
     def _ended(self, process: int, timed: int) -> int:
         """How many steps ended, where so many were timed. The first one's end is the first border that is known, so it
-        is not among those that were timed; unless its beginning was marked as well, by the training profiler's
-        start()."""
+        is not among those that were timed; unless its beginning is known as well: the training profiler's start() marks
+        it, and in a file that goes on where another one ended it is the end of the step before."""
         recorded = self.recorded.get(process)
-        begun = recorded is not None and bool(recorded.rows.spans) and recorded.rows.spans[0]["first"] == 0
-        return timed if begun else timed + 1
+        first = recorded is not None and bool(recorded.rows.spans) and recorded.rows.spans[0]["first"] == 0
+        return timed if first or process in self.begun else timed + 1
 
     def _thread_of(self, row: int) -> int:
         return self.threads.get(int(self.thread[row]), -1)

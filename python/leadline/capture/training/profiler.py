@@ -91,9 +91,7 @@ class TrainingProfiler:
         _stop_at_exit(self)
         self._memory.install()
         self._next = next_step
-        native = CURRENT.native
-        if native is not None:
-            native.step_begin(-1 if next_step is None else next_step)
+        self._begin_first_step(next_step)
         self.journal.begin(next_step)
         self._unproven = next_step is None
         if next_step is None or self._recorded(next_step):
@@ -316,8 +314,7 @@ class TrainingProfiler:
             self._running = False
             say(f"{error} Training goes on without a profile.")
             return
-        if CURRENT.native is not None:
-            CURRENT.native.step_begin(-1 if self._next is None else self._next // self.config.accumulation)
+        self._begin_first_step(None if self._next is None else self._next // self.config.accumulation)
         self.journal.begin(self._next)
 
     def _measure(self, step: int, recorded: bool, measured: bool) -> None:
@@ -333,6 +330,13 @@ class TrainingProfiler:
                 CURRENT.native.step_begin(step)  # what rested is no part of it
         elif not rests and not wanted:
             session.pause(_BY)
+
+    @staticmethod
+    def _begin_first_step(number: int | None) -> None:
+        session, native = CURRENT.session, CURRENT.native
+        if session is not None and native is not None:
+            native.step_begin(-1 if number is None else number)
+            session.first_step_begins()
 
     def _recorded(self, step: int) -> bool:
         return phase(self.config, step).recorded or self._demand.covers(step)
@@ -382,10 +386,8 @@ def _cost_ns() -> float:
 
 
 def _stop_at_exit(profiler: TrainingProfiler) -> None:
-    """A loop that ends by an exception, or whose framework has no hook for the end, still leaves its summary's facts.
-
-    Registered behind the session's own handler, so it runs before it.
-    """
+    """A loop that ends by an exception, or whose framework has no hook for the end, still leaves its summary's facts:
+    registered behind the session's own handler, so it runs before it."""
     reference = weakref.ref(profiler)
     pid = os.getpid()
 

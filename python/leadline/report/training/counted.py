@@ -36,4 +36,5 @@ def _numbers(one: RankSteps, recorded: tuple[int, ...]) -> tuple[int, int]:
     first = recorded[0] if recorded else 0
     if one.recorded is not None:
         first = min(first, one.recorded.rows.spans[0]["first"]) if recorded else one.recorded.rows.spans[0]["first"]
+        first = max(first - max(one.number - one.recorded.count, 0), 0)  # those before it have no length
     return first, first + one.number - 1
