@@ -38,6 +38,27 @@ def test_the_rank_that_comes_late_is_named_and_not_the_one_that_waits() -> None:
     assert found.title.startswith("Rank 0 works")
 
 
+@pytest.mark.parametrize(("talk_ms", "waits"), [(600, "55.0"), (1500, "95.0")], ids=["two threads", "overlapping"])
+def test_exchanges_at_one_time_count_once(talk_ms: int, waits: str) -> None:
+    """The backward pass of rank 0 waits 60 ms of a step of 100 ms for what the backend's thread does meanwhile; or has
+    several exchanges under way at once, together longer than the step."""
+    lines = []
+    for rank, talk in ((0, talk_ms), (1, 50)):
+        lines += [
+            f"process train.py | pid={5 + rank} rank={rank}",
+            f"  thread main | tid={5 + rank} wall_ns={1000 * MS} cpu_ns={100 * MS}",
+            "    python main @ /home/ada/train.py:43",
+            f"      operator c10d::allreduce_ | time={talk * MS}/10 call_time={talk * MS}/10",
+            "    python main @ /home/ada/train.py:44",
+            f"      phase optimizer | time={MS}/10 call_time={MS}/10",
+            f"    phase step | call_time={900 * MS}/9",
+            f"  thread pt_gloo_runloop | tid={50 + rank} wall_ns={1000 * MS} cpu_ns={10 * MS}",
+            f"    operator gloo:all_reduce | time={talk * MS}/10 call_time={talk * MS}/10",
+        ]
+    (found,) = analyze(build("\n".join(lines)), ["imbalance"])
+    assert found.title == f"Rank 1 is late: the others wait {waits} ms a step for it"
+
+
 @pytest.mark.parametrize(
     ("wrapper", "has", "never"),
     [

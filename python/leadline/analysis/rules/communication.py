@@ -9,6 +9,7 @@ import numpy as np
 
 from leadline.analysis.case import Group
 from leadline.analysis.columns import Mask, subtree_sums
+from leadline.analysis.loop import often
 from leadline.analysis.overlap import WallSplit, wall_split
 from leadline.analysis.ranks import RankView, is_folded_profile
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
@@ -180,14 +181,20 @@ def _late(case: Case) -> tuple[list[str], float]:
 
 
 def by_rank(case: Case) -> dict[int, float]:
-    """Time a step that each rank spends in communication."""
+    """Time a step that each rank spends in communication, without what sets up. On the thread that spends most, since
+    a backend's thread works at what another one waits for; at most the step, since exchanges overlap."""
     if is_folded_profile(case.profile):
         view = RankView(case.profile)
         talk = np.maximum(view.column("communication"), view.column("gpu_time communication")) / view.steps
         return {one.rank: float(ns) for one, ns in zip(view.ranks, talk, strict=True)}
     tree = case.tree
     time = np.where(collectives(case), subtree_sums(tree.shape, tree.exclusive("time").sum), 0)
-    outer = case.first_of(collectives(case))
+    outer = case.first_of(collectives(case)) & often(tree, case.analysis.scopes, case.loop.steps)
     ranks = {one.node.row: one.rank for one in case.profile.processes if one.rank >= 0}
-    process = case.analysis.scopes.process
-    return {rank: float(time[outer & (process == node)].sum()) / case.loop.steps for node, rank in ranks.items()}
+    process, thread = case.analysis.scopes.process, np.maximum(case.analysis.scopes.thread, 0)
+    found = {}
+    for node, rank in ranks.items():
+        mine = outer & (process == node)
+        spent = float(np.bincount(thread[mine], time[mine]).max(initial=0)) / case.loop.steps
+        found[rank] = min(spent, float(case.loop.step_ns))
+    return found
