@@ -206,6 +206,7 @@ PYTHON_ALWAYS = {
     "_own_thread",
     "_dataclass",
     "_histogram",
+    "_installed",
 }
 # Compiled modules of this package.
 PYTHON_NATIVE = {"_cubin", "_events", "_native", "_simulate", "_snapshot", "_xla"}

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.report.drawings import training
 
 from leadline._dataclass import asdict, dataclass, field, replace
 from leadline.capture.config import Options
+from leadline.profiles import write_profile
 
 NOT_FOR_A_SHORT_PROGRAM = {
     "dataclasses",
@@ -72,12 +74,46 @@ def test_the_supervisor_loads_what_it_uses(tmp_path: Path) -> None:
     assert not found & {"dataclasses", "inspect", "numpy", "random", "subprocess", "tempfile", "leadline.report"}
 
 
-@pytest.mark.parametrize(("module", "most"), [("leadline.report.summary", 275), ("leadline.cli.why", 290)])
-def test_what_a_report_imports_has_a_limit(tmp_path: Path, module: str, most: int) -> None:
+NOT_TO_READ_A_PROFILE = {
+    *("csv", "difflib", "email", "html", "importlib.metadata", "importlib.resources", "socket", "subprocess"),
+    *("tempfile", "leadline.report.findings.html", "leadline.report.findings.sarif"),
+}
+
+
+@pytest.mark.parametrize(
+    ("verb", "most", "others"),
+    [
+        ("report", 280, set()),
+        ("analyze", 235, {"rich", "leadline.report.build"}),
+        ("why", 242, {"rich", "leadline.report.build"}),
+    ],
+)
+def test_what_a_verb_that_reads_imports_has_a_limit(tmp_path: Path, verb: str, most: int, others: set[str]) -> None:
     """Modules of ours; whoever adds a package to a report's way pays for it with the time of every report."""
-    found = _modules(f"import {module}", tmp_path / "found.json")
+    file = tmp_path / "x.leadline"
+    write_profile(file, training())
+    code = f"from leadline.cli.main import main\nmain([{verb!r}, {str(file)!r}])"
+    found = _modules(code, tmp_path / "found.json")
+    assert not found & (NOT_TO_READ_A_PROFILE | others)
     assert not [name for name in found if name.startswith(("leadline.trace.importers", "leadline.whatif.scenarios"))]
     assert len([name for name in found if name.startswith("leadline.")]) <= most
+
+
+def test_entry_points_are_those_that_python_finds(tmp_path: Path) -> None:
+    """Also where a look at the files says that there are none."""
+    about = tmp_path / "theirs-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[leadline.rules]\nmine = theirs:Mine\n")
+    code = (
+        "import sys, importlib.metadata as m; from leadline._installed import entry_points as ours\n"
+        "sys.meta_path = [one for one in sys.meta_path if type(one).__module__ != '_leadline_editable']\n"
+        "for group in ('leadline.rules', 'leadline.tools', 'console_scripts', 'nobody.has'):\n"
+        "    assert sorted(ours(group)) == sorted(m.entry_points(group=group)), group\n"
+        "assert [one.name for one in ours('leadline.rules')] == ['mine']"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=60)
 
 
 def test_options_are_what_dataclasses_makes_of_them() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from leadline._dataclass import replace
 from leadline.analysis.already import fitting
-from leadline.analysis.case import CannotTell, Case
+from leadline.analysis.case import CannotTell, Case, new_case
 from leadline.analysis.causes import about_gains, capped, one_of_each_cause
 from leadline.analysis.findings import Failed, Finding, Findings, NotApplicable, Severity
 from leadline.analysis.loop import Loop
@@ -30,16 +30,18 @@ def analyze(
     settings: Mapping[str, str] | None = None,
     *,
     simulate: bool = True,
+    case: Case | None = None,
 ) -> Findings:
     """The findings of a profile, the most important first.
 
     `rules`: names of rules to ask only these, and `.py` files that bring more; without a name all are asked.
     `settings`: `RULE.OPTION` to a value as on the command line. `simulate`: use the trace window for gains.
+    `case`: an examination of the profile that goes on; by default a new one, which reads the sources again.
     Raises RuleError for a name, option or file that makes no sense. A rule that raises is in `failed`.
     """
     chosen, failed = choose(rules)
     values = _settings(chosen, settings or {})
-    case = Case(profile)
+    case = new_case(profile) if case is None else case
     found: list[tuple[Rule, Finding]] = []
     silent: list[NotApplicable] = []
     own = {id(rule) for rule in RULES}  # of which a failure is a fault of Leadline

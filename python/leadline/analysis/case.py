@@ -52,6 +52,18 @@ def sources_of(profile: Profile) -> Sources:
     )
 
 
+def case_of(profile: Profile) -> Case:
+    """The last examination of a profile, or its first one: verdict, findings and report ask the same questions."""
+    kept: Case | None = vars(profile).get("_case")
+    return new_case(profile) if kept is None else kept
+
+
+def new_case(profile: Profile) -> Case:
+    """Examine a profile again: its sources may have changed."""
+    made = vars(profile)["_case"] = Case(profile)
+    return made
+
+
 def _cwd(profile: Profile) -> str:
     program = profile.meta.get("program")
     cwd = program.get("cwd") if isinstance(program, dict) else ""

@@ -10,6 +10,7 @@ import ast
 import os
 import warnings
 from collections.abc import Iterator
+from functools import cached_property
 
 from leadline._dataclass import dataclass
 from leadline.sources import readable_source
@@ -43,7 +44,14 @@ class Source:
 
     def around(self, line: int) -> list[Block]:
         """What the line stands in, the outermost first."""
-        return [] if self.tree is None else list(_around(self.tree, line))
+        if line not in self._blocks:
+            self._blocks[line] = [] if self.tree is None else list(_around(self.tree, line))
+        return self._blocks[line]
+
+    @cached_property
+    def _blocks(self) -> dict[int, list[Block]]:
+        """By line: many rules ask for the same ones."""
+        return {}
 
     def loops(self, line: int) -> list[Block]:
         """Loops and comprehensions around the line inside its own function, the outermost first."""
@@ -63,18 +71,30 @@ class Source:
         """Lines of the outermost branch around this one that is taken every n-th time (`if step % 100 == 0:`), inside
         its own function; empty where there is none."""
         function = self.function(line)
-        for node in ast.walk(function) if function is not None else ():
-            if not isinstance(node, ast.If) or not any(isinstance(one, ast.Mod) for one in ast.walk(node.test)):
-                continue
-            body = range(node.body[0].lineno, (node.body[-1].end_lineno or 0) + 1)
-            if line in body:
-                return body
-        return range(0)
+        if function is None:
+            return range(0)
+        if function not in self._rare:
+            self._rare[function] = _every_nth(function)
+        return next((body for body in self._rare[function] if line in body), range(0))
+
+    @cached_property
+    def _rare(self) -> dict[ast.AST, list[range]]:
+        """By function: `now_and_then` is asked for many lines of each."""
+        return {}
 
     def function(self, line: int) -> ast.AST | None:
         """The innermost function around the line, or the module."""
         inner = [block.node for block in self.around(line) if block.kind == "function"]
         return inner[-1] if inner else self.tree
+
+
+def _every_nth(function: ast.AST) -> list[range]:
+    """Lines of branches that are taken every n-th time, the outermost first."""
+    return [
+        range(node.body[0].lineno, (node.body[-1].end_lineno or 0) + 1)
+        for node in ast.walk(function)
+        if isinstance(node, ast.If) and any(isinstance(one, ast.Mod) for one in ast.walk(node.test))
+    ]
 
 
 class Sources:

@@ -91,9 +91,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _terminal(profile: Profile, found: Findings, *, every_rule: bool, everything: bool) -> str:
+    from leadline.report.encoding import for_stream
     from leadline.report.findings import as_text
     from leadline.report.source import visible
-    from leadline.report.text import for_stream
     from leadline.verdict.judge import quietly
     from leadline.verdict.text import as_lines, head
 

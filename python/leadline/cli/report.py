@@ -102,7 +102,8 @@ def run(arguments: argparse.Namespace) -> int:
             files = "1 source file is" if len(sources) == 1 else f"{len(sources)} source files are"
             print(f"leadline: {files} in the page (listed at its end); --no-source leaves them out.", file=sys.stderr)
     else:
-        from leadline.report.text import for_stream, render_text
+        from leadline.report.encoding import for_stream
+        from leadline.report.text import render_text
 
         if arguments.output in (None, "-"):
             width, colour = for_stream(sys.stdout)
@@ -133,7 +134,7 @@ def _report_tool(arguments: argparse.Namespace) -> int:
     import json
 
     from leadline.cli.files import open_profile, write_result
-    from leadline.report.text import for_stream
+    from leadline.report.encoding import for_stream
     from leadline.report.tools import tool_results, tools_text
 
     profile = open_profile(arguments.file)
@@ -157,9 +158,9 @@ def _report_source(arguments: argparse.Namespace) -> int:
     from leadline.cli.files import open_profile, write_result
     from leadline.profiles.code import disassembled
     from leadline.report.build import BadPatternError
+    from leadline.report.encoding import for_stream
     from leadline.report.kernel_source import kernel_heat
     from leadline.report.kernel_source_text import render_json, render_text
-    from leadline.report.text import for_stream
 
     profile = disassembled(open_profile(arguments.file))
     try:

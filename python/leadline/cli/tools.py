@@ -49,7 +49,7 @@ class NoProgram:
 
 
 def _on_events(arguments: argparse.Namespace) -> int:
-    from leadline.report.text import for_stream
+    from leadline.report.encoding import for_stream
     from leadline.report.tools import ToolResult, tools_text
     from leadline.tools.hub import Hub
 

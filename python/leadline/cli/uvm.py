@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _plan(arguments: argparse.Namespace) -> int:
     from leadline._output import OutputError, check_kind, check_output, kind_of
     from leadline.cli.tools import NoProgram
-    from leadline.report.text import for_stream
+    from leadline.report.encoding import for_stream
     from leadline.report.tools import ToolResult, tools_text
     from leadline.tools.hub import Hub
     from leadline.tools.managed_plan import PLAN_HEAD

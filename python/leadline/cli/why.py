@@ -244,9 +244,9 @@ class _Watch:
 
 
 def _steps_of(profile: Profile) -> int:
-    from leadline.analysis.case import Case
+    from leadline.analysis.case import case_of
 
-    loop = Case(profile).known_loop
+    loop = case_of(profile).known_loop
     return loop.steps if loop is not None else 0
 
 
@@ -281,9 +281,8 @@ def _tell(profile: Profile, file: str, form: str, *, stream_of_program: bool = F
 def _print(verdict: object, file: str, stream: object) -> None:
     from typing import TextIO, cast
 
-    from leadline.report.encoding import encodable
+    from leadline.report.encoding import encodable, for_stream
     from leadline.report.source import visible
-    from leadline.report.text import for_stream
     from leadline.verdict.model import Verdict
     from leadline.verdict.text import as_lines, head
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from leadline._dataclass import dataclass
@@ -64,7 +64,7 @@ def known_gpus() -> tuple[Gpu, ...]:
 @lru_cache(maxsize=1)
 def _catalogue() -> tuple[tuple[str, Gpu], ...]:
     found: list[tuple[str, Gpu]] = []
-    for entry in sorted(resources.files(__package__).joinpath("tables").iterdir(), key=lambda item: item.name):
+    for entry in sorted(Path(__file__).with_name("tables").iterdir()):
         if not entry.name.endswith(".json") or entry.name == "mfma.json":
             continue
         content: dict[str, Any] = json.loads(entry.read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib import resources
+from pathlib import Path
 
 from leadline._dataclass import dataclass
 
@@ -81,6 +81,6 @@ def of_kernel(architecture: str, kernel: str) -> Mfma | None:
 
 @lru_cache(maxsize=1)
 def _table() -> Mapping[str, tuple[Mfma, ...]]:
-    text = resources.files(__package__).joinpath("tables").joinpath("mfma.json").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("tables").joinpath("mfma.json").read_text(encoding="utf-8")
     chips = json.loads(text)["chips"]
     return {chip["architecture"]: tuple(Mfma(*row) for row in chip["instructions"]) for chip in chips}

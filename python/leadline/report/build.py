@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from leadline._dataclass import replace
 from leadline.analysis import Analysis, breakdown
 from leadline.analysis.analyze import quiet
-from leadline.analysis.case import Case
+from leadline.analysis.case import case_of
 from leadline.analysis.columns import nearest
 from leadline.analysis.engine_phases import NO_WORK, START_UP, in_phase
 from leadline.analysis.findings import Findings, from_object
@@ -132,7 +132,7 @@ def _with_verdict(report: Report, profile: Profile, found: Findings | None, word
     start = None
     if verdict is not None:
         try:
-            start = start_of(verdict, found, words, Case(profile), report.meta.file)
+            start = start_of(verdict, found, words, case_of(profile), report.meta.file)
         except Exception:
             start = None
     return replace(report, verdict=verdict, start=start)

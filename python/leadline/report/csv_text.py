@@ -4,7 +4,6 @@ apostrophe."""
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Iterable, Sequence
 
@@ -15,6 +14,8 @@ _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the w
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
     """A line per row; numbers as they are."""
+    import csv
+
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows([_cell(one) for one in row] for row in rows)
     return out.getvalue()

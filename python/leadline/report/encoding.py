@@ -1,9 +1,12 @@
-"""Text as a stream can take it: what an ASCII or Latin-1 terminal cannot show becomes plain characters."""
+"""Text as a stream can take it: width, colour, and plain characters for what a terminal of ASCII or Latin-1 lacks."""
 
 from __future__ import annotations
 
+import os
+import shutil
 from typing import TextIO
 
+PLAIN_WIDTH = 100
 _PLAIN = str.maketrans({"›": ">", "·": "-", "µ": "u", "×": "x", "…": "~", "←": "<"})
 
 
@@ -24,3 +27,16 @@ def _known(encoding: str) -> bool:
         return True
     except LookupError:
         return False
+
+
+def for_stream(stream: TextIO) -> tuple[int, bool]:
+    """Width and whether to use colour on `stream`: its window and NO_COLOR/TERM decide."""
+    terminal = stream.isatty()
+    width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns if terminal else _columns_variable()
+    colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return width, colour
+
+
+def _columns_variable() -> int:
+    stated = os.environ.get("COLUMNS", "")
+    return int(stated) if stated.isdigit() and int(stated) > 0 else PLAIN_WIDTH

@@ -15,10 +15,9 @@ from leadline.analysis.findings import Failed, Finding, Findings
 from leadline.profiles import Profile
 from leadline.report import phrases
 from leadline.report.build import build_report
-from leadline.report.encoding import encodable
+from leadline.report.encoding import encodable, for_stream
 from leadline.report.model import Report, ReportOptions, TimeSplit
 from leadline.report.source import visible
-from leadline.report.text import for_stream
 from leadline.report.tools import tool_results, tools_text
 from leadline.units import duration, in_unit, share, size
 from leadline.verdict.judge import quietly

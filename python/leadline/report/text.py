@@ -7,15 +7,13 @@ escapes it.
 from __future__ import annotations
 
 import io
-import os
-import shutil
-from typing import TextIO
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
 from leadline.report import phrases, text_tables
+from leadline.report.encoding import PLAIN_WIDTH
 from leadline.report.findings.words import gain_text, headline, label, line_text
 from leadline.report.model import HotPath, Report
 from leadline.report.ranks_text import render_ranks, spread_text
@@ -25,7 +23,6 @@ from leadline.report.steps import sentences
 from leadline.units import duration, in_unit, percent, share, size
 from leadline.verdict.text import as_lines, head
 
-_PLAIN_WIDTH = 100
 _NARROWEST = 60
 _INDENT = " " * 8
 _PATH_NOTE = "your line, below it module, phase, operator"
@@ -42,7 +39,7 @@ _PARTS = {
 }
 
 
-def render_text(report: Report, width: int = _PLAIN_WIDTH, colour: bool = False) -> str:
+def render_text(report: Report, width: int = PLAIN_WIDTH, colour: bool = False) -> str:
     """The whole report as text that ends with a newline; with ANSI colours where `colour` is true."""
     out = io.StringIO()
     console = Console(
@@ -78,19 +75,6 @@ def render_text(report: Report, width: int = _PLAIN_WIDTH, colour: bool = False)
     _quality(console, report)
     _next(console, report)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
-
-
-def for_stream(stream: TextIO) -> tuple[int, bool]:
-    """Width and whether to use colour on `stream`: its window and NO_COLOR/TERM decide."""
-    terminal = stream.isatty()
-    width = shutil.get_terminal_size((_PLAIN_WIDTH, 24)).columns if terminal else _columns_variable()
-    colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return width, colour
-
-
-def _columns_variable() -> int:
-    stated = os.environ.get("COLUMNS", "")
-    return int(stated) if stated.isdigit() and int(stated) > 0 else _PLAIN_WIDTH
 
 
 def _header(console: Console, report: Report) -> None:

@@ -6,7 +6,7 @@ from rich.text import Text
 from textual.message import Message
 
 from leadline.analysis import Analysis
-from leadline.analysis.case import Case
+from leadline.analysis.case import case_of
 from leadline.report.source import visible
 from leadline.schema import MetricKind, metric_info
 from leadline.terminal.lines import Lines
@@ -32,7 +32,7 @@ class SourceView(Lines):
         self.file = ""
         self.note = "Choose a frame with a line, then press s."
         self._analysis = analysis
-        self._sources = Case(analysis.profile).sources
+        self._sources = case_of(analysis.profile).sources
         self._texts: list[tuple[int, str]] = []
         self._costs: dict[int, LineCost] = {}
         self._unit = "1"

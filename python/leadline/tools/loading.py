@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from leadline._installed import entry_points
 from leadline.tools.errors import ToolError
 from leadline.tools.tool import Tool, option
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 SHIPPED: dict[str, str] = {
     "kernel_frequency": "leadline.tools.shipped.kernel_frequency",
@@ -86,8 +89,8 @@ def _is_file(text: str) -> bool:
     return text.endswith((".py", ".so")) or "/" in text
 
 
-def _entry_points() -> Iterable[importlib.metadata.EntryPoint]:
-    return importlib.metadata.entry_points(group=ENTRY_POINTS)
+def _entry_points() -> Iterable[EntryPoint]:
+    return entry_points(ENTRY_POINTS)
 
 
 def _by_name(name: str) -> type[Tool]:

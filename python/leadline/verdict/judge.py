@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 from leadline._dataclass import replace
-from leadline.analysis.case import Case
+from leadline.analysis.case import Case, case_of
 from leadline.analysis.findings import Finding, Findings
 from leadline.analysis.functions import METRIC
 from leadline.analysis.rules.communication import late_rank
@@ -58,7 +58,7 @@ _SYMPTOMS = frozenset(("cpu_latency",))
 
 def judge(profile: Profile, found: Findings | None = None) -> Verdict:
     """The verdict of a profile; `found`: its findings, where they are known already."""
-    case = Case(profile)
+    case = case_of(profile)
     made = account(case) or account_of_run(case)
     if made is None:
         return _nothing(profile)
@@ -66,7 +66,7 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
     if found is None:
         from leadline.analysis.analyze import quiet
 
-        found = quiet(profile)
+        found = quiet(profile, case=case)
     samples = int(case.tree.exclusive(METRIC).count.sum())
     resource = critical(made)
     ask = _missing(case, made, resource, samples)

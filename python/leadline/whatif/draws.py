@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from leadline._dataclass import dataclass
@@ -81,5 +81,5 @@ def _range(entry: Mapping[str, Any], *, larger_is_faster: bool) -> Range:
 
 @lru_cache(maxsize=1)
 def _techniques() -> dict[str, dict[str, Any]]:
-    text = resources.files(__package__).joinpath("factors").joinpath("techniques.json").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("factors").joinpath("techniques.json").read_text(encoding="utf-8")
     return {entry["name"]: entry for entry in json.loads(text)["factors"]}

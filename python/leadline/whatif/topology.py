@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from leadline.hardware.gpus import Gpu
@@ -31,7 +31,7 @@ _ASSUMED = Range(1.0, 1.0, 0.5, name="assumed network")
 @lru_cache(maxsize=1)
 def topologies() -> dict[str, dict[str, Any]]:
     """The table by name."""
-    text = resources.files(__package__).joinpath("factors").joinpath("topologies.json").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("factors").joinpath("topologies.json").read_text(encoding="utf-8")
     return {entry["name"]: entry for entry in json.loads(text)["topologies"]}
 
 

@@ -5,12 +5,11 @@ Others bring theirs as an entry point of the group `leadline.rules` (a subclass 
 
 from __future__ import annotations
 
-import difflib
-import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from leadline._installed import entry_points
 from leadline.analysis.rules.allocator import Allocator
 from leadline.analysis.rules.bank_conflicts import BankConflicts
 from leadline.analysis.rules.base import CannotTell, Option, Rule, RuleError, Values
@@ -143,6 +142,8 @@ def find(name: str, rules: Sequence[Rule]) -> Rule:
     for rule in rules:
         if rule.name == name:
             return rule
+    import difflib  # on the way to an error only
+
     near = difflib.get_close_matches(name, [rule.name for rule in rules], n=1)
     advice = f"did you mean {near[0]}?" if near else "`leadline analyze --list` lists them."
     raise RuleError(f"There is no rule called {name!r}; {advice}")
@@ -150,11 +151,9 @@ def find(name: str, rules: Sequence[Rule]) -> Rule:
 
 def installed() -> tuple[list[Rule], list[tuple[str, str]]]:
     """Rules that other packages bring, and those that could not be loaded with the reason."""
-    import importlib.metadata
-
     found: list[Rule] = []
     failed: list[tuple[str, str]] = []
-    for point in importlib.metadata.entry_points(group=GROUP):
+    for point in entry_points(GROUP):
         try:
             found.append(_rule(point.load()))
         except Exception as error:  # somebody else's code
@@ -165,6 +164,8 @@ def installed() -> tuple[list[Rule], list[tuple[str, str]]]:
 def from_file(path: str) -> list[Rule]:
     """The rules of a Python file: every subclass of `Rule` that it defines. Raises RuleError with the place of a
     mistake."""
+    import importlib.util
+
     name = f"leadline_rule_{Path(path).stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not Path(path).is_file():
