@@ -1,6 +1,6 @@
 """Scores the verdict and the first three findings on the programs of examples/complaints_exam and their repaired twins.
 
-    python bench/exam.py [--set exam|blind|blind2|blind3|blind4|blind5] [--only NAME] [--results FOLDER]
+    python bench/exam.py [--set exam|blind|blind2|blind3|blind4|blind5|blind6] [--only NAME] [--results FOLDER]
 
 A cause is named where the sentence, its facts or one of the first three findings has one of the planted lines, and one
 of the words that say why. A twin is left alone where it has no warning that names a planted line.
@@ -30,6 +30,7 @@ SETS = {
     "blind3": "complaints_blind3",
     "blind4": "complaints_blind4",
     "blind5": "complaints_blind5",
+    "blind6": "complaints_blind6",
 }
 """Folders of programs. `blind`: by somebody who had not read the rules; the score in bench/results is the first."""
 _LIMIT_S = 400
