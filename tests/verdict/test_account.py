@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from leadline.analysis.case import Case
 from leadline.profiles.build import build
 from leadline.profiles.profile import Profile
 from leadline.verdict.judge import judge
@@ -288,3 +289,23 @@ def test_an_allocation_of_seconds_is_no_python() -> None:
     assert verdict.kind == "operator"
     assert "aten::empty_strided" in verdict.sentence
     assert "Python" not in verdict.sentence
+
+
+@pytest.mark.parametrize("more", ["", "saving", "garbage collection"])
+def test_a_step_that_no_clock_measured_is_as_long_in_the_verdict_as_in_findings(more: str) -> None:
+    """12 ms of operators in each call of the model; saving 4 ms more is a part of the step, wherever it is said."""
+    lines = [
+        "process infer.py | pid=5",
+        f"  thread MainThread | tid=5 wall_ns={30 * MS * STEPS} cpu_ns={30 * MS * STEPS}",
+        "    python <module> @ /home/ada/infer.py:60",
+        "      python main @ /home/ada/infer.py:44",
+        "        module net",
+        f"          operator aten::mm | time={12 * MS * STEPS}/{STEPS} call_time={12 * MS * STEPS}/{STEPS}",
+        *([f"        phase {more} | call_time={4 * MS * STEPS}/{STEPS}"] if more else []),
+    ]
+    profile = build("\n".join(lines))
+    verdict = verdict_of(profile)
+    assert verdict.account is not None and verdict.account.of == "step"
+    step = Case(profile).loop.step_ns
+    assert verdict.account.wall_ns == pytest.approx(step, abs=1)
+    assert step == pytest.approx((16 if more == "saving" else 12) * MS, rel=0.4)

@@ -100,7 +100,7 @@ class Case(OfCompilations):
         work = float(time.sum()) / found.steps
         step = found.step_ns  # operators of slow first steps may add up to more than a clock's mean without them
         if not found.measured_by:
-            step = work + float(self.compiled_again(found).sum()) / found.steps
+            step = work + self.beside_scopes_ns(found)
         elif found.measured_by == BY_SAMPLES:
             step = max(step, work)
         return replace(found, inside=found.inside & ~outside, time=time, work_ns=work, step_ns=step)

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from leadline.analysis.columns import Mask, Rows
+from leadline.analysis.columns import Mask, Rows, nearest
 from leadline.analysis.loop import Loop
 from leadline.analysis.occasional import Around, around
 from leadline.analysis.ofsource import OfSource
@@ -44,6 +44,16 @@ class OfCompilations(OfSource):
             if self.compiled_needlessly(row, loop) <= 0:
                 found[row] = 0
         return found
+
+    def beside_scopes_ns(self, loop: Loop) -> float:
+        """Of a step: compiling again, saving and pauses of the collector, which have calls and no time of their own. Of
+        a step that no clock measured they are a part, in findings and verdict alike."""
+        calls = self.tree.exclusive("call_time").sum
+        own = np.where(loop.inside, np.maximum(self.tree.exclusive("time").sum, 0), 0)
+        kept = self.named(FrameKind.PHASE, "saving") | self.named(FrameKind.PHASE, "garbage collection")
+        first = self.first_of(kept & loop.inside)
+        inside = float(own[nearest(self.tree.shape, first) >= 0].sum())
+        return (float(self.compiled_again(loop).sum()) + max(float(calls[first].sum()) - inside, 0.0)) / loop.steps
 
     def compiled_needlessly(self, row: int, loop: Loop) -> int:
         """How often what is compiled at this node was compiled without need. A function of the program's needs one. An

@@ -47,13 +47,15 @@ class OfSamples(Gains):
         compiling again adds to it."""
         if found.measured_by:
             return found
-        again = float(self.compiled_again(found).sum()) / found.steps
+        beside = self.beside_scopes_ns(found)
         thread = self.analysis.scopes.thread
         mine = found.inside & (thread == thread[found.anchors[0]]) & ~self.importing
         ran = float(self.tree.exclusive(METRIC).sum[mine].sum()) / found.steps
         if ran <= found.work_ns:
-            return replace(found, step_ns=found.step_ns + again)
-        return replace(found, step_ns=ran + again, measured_by=BY_SAMPLES)
+            return replace(found, step_ns=found.step_ns + beside)
+        return replace(
+            found, step_ns=ran + float(self.compiled_again(found).sum()) / found.steps, measured_by=BY_SAMPLES
+        )
 
     @cached_property
     def samples(self) -> Rows:

@@ -38,7 +38,7 @@ DISPATCH_NS = 2_000.0
 """What an operator takes without work, were it not called from Python: calling is at least so much of its own time."""
 FEW_SAMPLES = 30
 _NEARLY = 1.05
-"""Parts that add up to so much of the step are the step: they are scaled, so that it has one length everywhere."""
+"""Parts that add up to so much of the step are measured as exactly as they can be: that they are scaled goes unsaid."""
 
 
 def account(case: Case) -> Account | None:
@@ -90,7 +90,6 @@ def _booked(ledger: Ledger) -> tuple[int, tuple[Part, ...], tuple[str, ...]]:
     fill_between(ledger, wall)
     if not ledger.span.clocked:
         notes.append("no clock measured the step: its length is the sum of its operators, phases and waits")
-        wall = max(wall, ledger.booked) if ledger.booked > _NEARLY * wall else wall  # findings have the same step
     if ledger.booked > wall:  # operators of several threads at a time, or samples that are few
         if ledger.booked > _NEARLY * wall:
             notes.append("parts were measured on several threads and are scaled to the whole")
