@@ -75,7 +75,7 @@ def account_of_run(case: Case) -> Account | None:
     ledger.book("compile", ledger.mine & compiling, ledger.time.astype(np.float64))
     wall, parts, notes = _booked(ledger)
     rank = next((one.rank for one in profile.processes if one.row == thread.process), -1)
-    notes = ("nothing repeats often enough to be a step", *notes)
+    notes = ("nothing repeats often enough to be a step; leadline.step() marks one", *notes)
     return Account("run", wall, 0, rank, parts, notes, int(ledger.called))
 
 

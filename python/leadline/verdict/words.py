@@ -52,7 +52,10 @@ def named(place: Place) -> str:
 
 
 def beside_line(place: Place) -> str:
-    """The same where the line follows anyway; empty where nothing else names the place."""
+    """The same where the line, or the function where there is none, follows anyway; empty where nothing else names the
+    place."""
+    if place.what and not place.text:
+        return place.what
     name = named(place)
     return "" if name == place.text else name
 

@@ -85,8 +85,8 @@ _IN_FILES = (
     ),
 )
 _BY_HAND = (
-    "Overlap it with the backward pass as DistributedDataParallel does, exchange less often (once for several batches) "
-    "or in 16 bits."
+    "Overlap communication with the backward pass as DistributedDataParallel does, exchange less often (once for "
+    "several batches) or in 16 bits."
 )
 
 
