@@ -2,10 +2,13 @@
 
 import asyncio
 import inspect
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import leadline
 from leadline.capture.current import CURRENT
 from leadline.capture.region import region
 
@@ -258,3 +261,32 @@ def test_a_name_that_cannot_be_shown_is_told_by_its_type(log):
     with region(Odd()):  # type: ignore[arg-type]
         pass
     assert log == ["+Odd", "-"]
+
+
+def test_one_region_object_serves_several_threads(tmp_path: Path) -> None:
+    """Each thread ends what it has begun, in whatever order they do."""
+    shared, steps = leadline.region("shared"), [threading.Event() for _ in range(3)]
+
+    def first() -> None:
+        with shared:
+            steps[0].set()
+            steps[1].wait(20)
+        with leadline.region("behind"):
+            steps[2].set()
+
+    def second() -> None:
+        steps[0].wait(20)
+        with shared:
+            steps[1].set()
+            steps[2].wait(20)
+
+    with leadline.profile(tmp_path / "a.leadline", quiet=True):
+        threads = [threading.Thread(target=one) for one in (first, second)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+    tree = leadline.open(str(tmp_path / "a.leadline")).tree
+    assert [node.exclusive("call_time").count for node in tree.find(name="shared", kind="region")] == [1, 1]
+    (behind,) = tree.find(name="behind", kind="region")
+    assert "shared" not in [node.name for node in behind.path()]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+from _thread import get_ident
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from types import TracebackType
 from typing import Any, TypeVar, cast
@@ -36,16 +37,25 @@ class region:
     def __init__(self, name: str, detail: dict[str, Any] | None = None) -> None:
         self._name = _text(name)
         self._detail = None if detail is None else json.dumps(detail, sort_keys=True)
-        self._entered: list[tuple[int, int]] = []
+        self._entered: dict[int, list[tuple[int, int]]] = {}
+        """By thread, since one object may serve several."""
 
     def __enter__(self) -> region:
-        self._entered.append(begin_region(self._name, self._detail))
+        self._entered.setdefault(get_ident(), []).append(begin_region(self._name, self._detail))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        end_region(self._entered.pop())
+        thread = get_ident()
+        if thread not in self._entered:  # begun in another one, as a generator may be
+            thread = next(iter(self._entered), -1)
+        if thread < 0:
+            return
+        begun = self._entered[thread].pop()
+        if not self._entered[thread]:
+            del self._entered[thread]
+        end_region(begun)
 
     def __call__(self, function: _Function) -> _Function:
         """Decorate a function, coroutine function, generator function or async generator function."""
