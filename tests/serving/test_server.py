@@ -170,7 +170,9 @@ def test_the_slowest_requests_are_the_spans_of_vllm(tmp_path: Path, monkeypatch:
     try:
         for number in range(12):
             _ask(server, {"traceparent": f"00-{number + 1:032x}-b7ad6b7169203331-01"} if number % 2 else {})
-        time.sleep(7)  # a flush, and vLLM's own batch of spans
+        time.sleep(7)
+        _ask(server, {})  # the engine writes what it counted at the next step, once five seconds have passed
+        time.sleep(2)  # vLLM's own batch of spans
     finally:
         server.stop()
         collector.shutdown()
