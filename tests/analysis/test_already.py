@@ -74,6 +74,7 @@ WHAT_WAS_SEEN = {
     "weights_again": "the same weights were seen computed again",
     "made_weights": "weights were seen built from parameters alone",
     "broadcast_larger": "a tensor was seen many times as large as what it is made of",
+    "product_order": "the shapes of both products were seen, and nothing that rules the other order out",
     "discarded_results": "weights of results were seen to be mostly zeros",
     "kept_results": "results of all steps were seen alive at once",
     "padding": "the padding of batches was counted",

@@ -39,3 +39,29 @@ def test_a_line_that_computes_something_new_as_well_is_not_named_for_all_of_it()
 def test_a_loop_that_does_nothing_else_measures_it_and_little_is_not_told():
     assert found(AT, "  " + again(40, 0.5, 39)) == []
     assert found(AT, "  " + again(40, 4000, 39)) == []
+
+
+def test_layers_of_which_each_is_new_now_and_then_are_named_together():
+    """An encoder called for each of four words: all of it repeats, three of four times."""
+    (one,) = found("python main @ /home/ada/net.py:36",
+        "  module encoder [Encoder]",
+        "    module encoder.0 [Conv2d]", "      " + again(40, 10, 30, "aten::conv2d"),
+        "    module encoder.1 [ReLU]", "      " + again(40, 10, 30, "aten::relu"))  # fmt: skip
+    assert one.title.startswith(("encoder ", "main "))
+    assert one.lines[0].line == 36
+    assert 0 < one.gain.expected_ns < 2 * MS
+
+
+def test_what_repeats_now_and_then_is_left_alone():
+    assert found(AT, "  " + again(40, 20, 10)) == []
+
+
+def test_an_encoder_that_is_nearly_all_of_the_step_beside_much_that_is_new_measures_nothing():
+    (one,) = found(AT, "  python encode @ /home/ada/net.py:7", "    " + again(40, 4000, 39),
+                   "  python decode @ /home/ada/net.py:9", "    " + again(400, 40, 0))  # fmt: skip
+    assert (one.lines[0].short, one.lines[0].line) == ("net.py", 7)
+
+
+def test_views_of_what_is_logged_compute_nothing_again():
+    lines = ["  python log @ /home/ada/log.py:7", "    " + again(400, 0.1, 399, "aten::detach")]
+    assert found(AT, *lines) == []

@@ -174,3 +174,9 @@ def test_a_function_that_is_called_more_often_for_a_while_is_not():
 def test_a_decomposition_that_takes_the_step_is_told_what_needs_none(name, said):
     profile = training(AT, "  " + called(name, 10, 60), "    " + called(name + "_inner", 10, 40))
     assert [True for one in analyze(profile, ["hotspot"]) if "power iteration" in one.remedy] == [True] * said
+
+
+def test_a_norm_that_is_a_decomposition_is_told_so():
+    parts = ["    " + called("aten::_linalg_svd", 10, 50), "    " + called("aten::amax", 10, 5)]
+    profile = training(AT, "  " + called("aten::linalg_matrix_norm", 10, 10), *parts)
+    assert any("power iteration" in one.remedy for one in analyze(profile, ["hotspot"]))

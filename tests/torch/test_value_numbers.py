@@ -215,3 +215,16 @@ def test_weights_that_are_mostly_zeros_are_told(measure, used, zeros):
     result = measure(run, shapes=True)
     assert {one[2] for one in details(result, "aten::where")} == {zeros}
     assert {one[2] for one in details(result, "aten::mul")} == {zeros, "None"}
+
+
+def test_what_lives_long_is_known_however_much_comes_and_goes(measure):
+    def run() -> None:
+        held = [torch.randn(32) for _ in range(128)]
+        for x in held:
+            torch.sin(x)
+        others = [torch.empty(16) for _ in range(8000)]
+        del others
+        for x in held:
+            torch.sin(x)
+
+    assert again(measure(run, shapes=True), "aten::sin") >= 126

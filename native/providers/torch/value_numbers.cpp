@@ -56,14 +56,32 @@ struct Outermost {
 };
 __attribute__((tls_model("initial-exec"))) thread_local constinit Outermost t_outermost;
 
+// A few places for each address, so that what comes and goes does not displace what lives long.
+constexpr size_t kWays = 4;
+
 struct Place {
-  Slot& slot;
+  Slot* slot;  // nullptr: nothing is known of the address
   uint64_t tag;
 };
 
-Place place_of(uint64_t address) noexcept {
+Place known_place(uint64_t address) noexcept {
   const uint64_t hash = hash_mix(address, 1);
-  return {g_slots[hash % kSlots], (hash >> 32) & kTag};
+  const uint64_t tag = ((hash >> 32) & kTag) | 1;
+  Slot* const first = &g_slots[hash % (kSlots / kWays) * kWays];
+  for (Slot* slot = first; slot != first + kWays; ++slot)
+    if ((slot->number.load(std::memory_order_relaxed) & kTag) == tag) return {slot, tag};
+  return {nullptr, tag};
+}
+
+// The same for memory that was just made: a free place, else one of the others.
+Place place_for(uint64_t address) noexcept {
+  const Place known = known_place(address);
+  if (known.slot != nullptr) return known;
+  const uint64_t hash = hash_mix(address, 1);
+  Slot* const first = &g_slots[hash % (kSlots / kWays) * kWays];
+  for (Slot* slot = first; slot != first + kWays; ++slot)
+    if (slot->number.load(std::memory_order_relaxed) == 0) return {slot, known.tag};
+  return {first + (hash >> 48) % kWays, known.tag};
 }
 
 constexpr uint64_t kWhole = 64;  // so few bytes are read as they are: their value is their number
@@ -76,13 +94,8 @@ uint64_t sample(uint64_t number, uint64_t data, uint64_t bytes) noexcept {
   return number;
 }
 
-// Whose slot it is; nullptr where nothing is known of the memory.
-const Slot* slot_of(uint64_t data) noexcept {
-  if (data == 0) return nullptr;
-  const Place place = place_of(data);
-  const uint64_t known = place.slot.number.load(std::memory_order_relaxed);
-  return known == 0 || (known & kTag) != place.tag ? nullptr : &place.slot;
-}
+// nullptr where nothing is known of the memory.
+const Slot* slot_of(uint64_t data) noexcept { return data == 0 ? nullptr : known_place(data).slot; }
 
 bool is_of_cpu(const Slot& slot) noexcept { return (slot.serial.load(std::memory_order_relaxed) & 1) != 0; }
 
@@ -223,9 +236,10 @@ void writes(const RecordFunction& function, uint32_t inputs_at, uint64_t key) no
   const Values inputs = Values::of(function, inputs_at);
   if (inputs.count == 0 || inputs.first[0].tag != kTensor) return;
   const TensorAt tensor(g_layout, inputs.first[0].payload);  // its number was asked for, so it has all this
-  const Place place = place_of(tensor.data());
-  place.slot.version.store(at<uint32_t>(tensor.counter(), g_layout.version) + 1, std::memory_order_relaxed);
-  place.slot.number.store((key & ~kTag) | place.tag, std::memory_order_relaxed);
+  const Place place = known_place(tensor.data());
+  if (place.slot == nullptr) return;
+  place.slot->version.store(at<uint32_t>(tensor.counter(), g_layout.version) + 1, std::memory_order_relaxed);
+  place.slot->number.store((key & ~kTag) | place.tag, std::memory_order_relaxed);
 }
 
 // Attention may drop weights by chance, and so may layers of recurrent networks: a number among their arguments says
@@ -285,16 +299,15 @@ void ValueNumbers::allocated(const void* address, size_t bytes, bool on_cpu) noe
   Outermost& outer = t_outermost;
   const uint64_t number =
       outer.key != kUnknown ? hash_mix(outer.key, hash_mix(++outer.made, bytes)) : hash_mix(serial, 0);
-  const Place place = place_of(reinterpret_cast<uint64_t>(address));
-  place.slot.serial.store(serial, std::memory_order_relaxed);
-  place.slot.version.store(0, std::memory_order_relaxed);
-  place.slot.number.store((number & ~kTag) | place.tag, std::memory_order_relaxed);
+  const Place place = place_for(reinterpret_cast<uint64_t>(address));
+  place.slot->serial.store(serial, std::memory_order_relaxed);
+  place.slot->version.store(0, std::memory_order_relaxed);
+  place.slot->number.store((number & ~kTag) | place.tag, std::memory_order_relaxed);
 }
 
 void ValueNumbers::freed(const void* address) noexcept {
-  const Place place = place_of(reinterpret_cast<uint64_t>(address));
-  if ((place.slot.number.load(std::memory_order_relaxed) & kTag) == place.tag)
-    place.slot.number.store(0, std::memory_order_relaxed);
+  const Place place = known_place(reinterpret_cast<uint64_t>(address));
+  if (place.slot != nullptr) place.slot->number.store(0, std::memory_order_relaxed);
 }
 
 bool ValueNumbers::is_of_cpu(uint64_t data) noexcept {

@@ -14,8 +14,10 @@ import numpy as np
 from leadline.analysis.calls_in_source import unique_lines
 from leadline.analysis.rules.base import Case, Finding, Severity
 from leadline.analysis.rules.by_shape import Shape, largest, shapes_of
+from leadline.analysis.workclass import classes_of_nodes
 from leadline.schema import FrameKind
 from leadline.units import percent, times
+from leadline.work.operators import CLASSES
 
 _TIMES = 16
 _ELEMENTS = 1 << 16
@@ -27,6 +29,8 @@ def broadcast_larger(case: Case, rule: str, learn_more: str) -> list[Finding]:
     """At most one finding: the function that takes most with what it makes so."""
     operators = (case.tree.kinds == int(FrameKind.OPERATOR)) & case.loop.inside & (case.code_line >= 0)
     operators &= ~case.in_phase("optimizer") & ~case.in_phase("data loading")
+    products = ("matrix product", "convolution", "attention", "recurrent")  # [N, 1] times [1, M] is no broadcasting
+    operators &= ~np.isin(classes_of_nodes(case.tree), [CLASSES.index(one) for one in products])
     rows = largest(case, operators).tolist()
     shapes = {row: found for row in rows if (found := [one for one in shapes_of(case, row) if one])}
     seeds: dict[int, tuple[int, Shape]] = {}

@@ -17,8 +17,10 @@ from leadline.schema import FrameKind
 from leadline.units import duration, percent, times
 
 _NEARLY_ALL = 0.9
+_HALF = 0.5
+"""Of its calls, for an operator to be one that repeats: what comes several times in a row is new once each time."""
 _MEASURES = 0.8
-"""Of the step: a loop that does nothing else repeats it on purpose, to measure it."""
+"""Of the step, with most of its operators' calls: a loop that does nothing else repeats it to measure it."""
 _PHASES = ("backward", "optimizer", "recompute", "data loading")
 _MOST, _LOOKED_AT = 2, 10
 
@@ -37,10 +39,14 @@ def computed_again(case: Case, rule: str, learn_more: str, values: Values, named
     part = np.where(operators, np.minimum(number / calls, 1.0), 0.0)  # later steps are numbered now and then
     spent = np.where(operators, case.inclusive_time, 0)
     again = (spent * part).astype(np.int64)
-    whole, known = subtree_sums(tree.shape, spent), subtree_sums(tree.shape, again)
-    if case.share(int(again.sum())) > _MEASURES:
+    repeating = np.where(part >= _HALF, spent, again)
+    whole, known, repeats = (subtree_sums(tree.shape, column) for column in (spent, again, repeating))
+    called, often = np.where(operators, calls, 0), np.where(operators & (part >= _HALF), calls, 0)
+    mostly = subtree_sums(tree.shape, often) >= _HALF * subtree_sums(tree.shape, called)
+    repeated = float((part * calls)[operators].sum()) / max(float(calls[operators].sum()), 1.0)
+    if case.share(int(again.sum())) > _MEASURES and repeated > _HALF:
         return []
-    wrong = _places(case) & loop.inside & (known > 0) & (known >= _NEARLY_ALL * whole)
+    wrong = _places(case) & loop.inside & mostly & (known > 0) & (repeats >= _NEARLY_ALL * whole)
     made = []
     for group in case.grouped(case.first_of(wrong), known, function_of_line(tree, np.arange(len(tree))))[:_LOOKED_AT]:
         below = case.mask(group.rows)
@@ -51,6 +57,8 @@ def computed_again(case: Case, rule: str, learn_more: str, values: Values, named
         share = case.share(group.value + python)
         if share < values["info"]:
             break
+        if case.share(group.value) < values["info"] / 2:
+            continue  # views of what is logged or saved compute nothing, whatever the Python around them takes
         often = case.per_step(float((part * calls)[here].max(initial=0)))
         made.append(
             Finding(

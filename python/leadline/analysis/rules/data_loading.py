@@ -245,9 +245,28 @@ def _same_each_time(case: Case, known: Mapping[str, Any]) -> Line | None:
     line = case.line_at(str(place["file"]), int(place["line"]), str(place.get("name", "")))
     source = case.sources.of(line.file)
     function = source.function(line.line) if source is not None else None
-    if function is None or _OF_CHANCE.search(ast.unparse(function)):
+    if source is None or source.tree is None or function is None:
         return None
-    return line
+    of_chance = any(_OF_CHANCE.search(ast.unparse(one)) for one in (function, *_methods(source.tree, function)))
+    return None if of_chance else line
+
+
+def _methods(tree: ast.Module, function: ast.AST) -> list[ast.AST]:
+    """Functions of the file that a function calls by name or on itself, and what these call."""
+    by_name = {one.name: one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)}
+    found: list[ast.AST] = []
+    left = [function]
+    while left:
+        for node in ast.walk(left.pop()):
+            called = node.func if isinstance(node, ast.Call) else None
+            name = (
+                called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+            )
+            one = by_name.get(name)
+            if one is not None and one is not function and one not in found:
+                found.append(one)
+                left.append(one)
+    return found
 
 
 def _row_of_workers(case: Case) -> int:

@@ -81,8 +81,9 @@ class Hotspot(Rule):
         calls = int(case.calls[begun[begun >= 0]].sum())
         each = ns / max(calls, 1)
         small = not device and 0 < each < _SMALL_NS
-        known = next((text for keys, text in _ADVICE if any(key in what.lower() for key in keys)), "")
         parts = _parts(case, rows, ns, device=device)
+        names = [what.lower(), *(one.lower() for one in parts)]  # a norm may be a decomposition
+        known = next((text for keys, text in _ADVICE for name in names if any(key in name for key in keys)), "")
         if not (known or small or parts):
             return None
         return Finding(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from leadline.analysis.columns import Rows, at_rows, factorized
+from leadline.analysis.columns import Mask, Rows, at_rows, factorized, nearest
 from leadline.analysis.functions import METRIC, imports
 from leadline.analysis.loop import is_setup
 from leadline.analysis.rules.base import Case, Finding, Gain, Option, Rule, Severity, Values
-from leadline.analysis.rules.jaxwork import by_themselves, programs
+from leadline.analysis.rules.jaxwork import by_themselves, compiling, programs
 from leadline.analysis.rules.words import listed
 from leadline.steps.jax_programs import function_of
 from leadline.units import duration, percent, times
@@ -74,17 +74,20 @@ def _of_run(case: Case, rule: str, learn_more: str, values: Values) -> list[Find
     count = tree.exclusive("call_time").count
     every = programs(case)
     alone = by_themselves(case, np.ones(len(tree), np.bool_)) & (scopes.user >= 0) & ~is_setup(tree)
+    alone &= _repeats(case)
     number = int(count[alone].sum())
     if number < _OFTEN or number < _MOST * int(count[every].sum()):
         return []
     rows = np.flatnonzero(alone & (count > 0))
-    rows = rows[np.argsort(-count[rows], kind="stable")]
+    of_line = np.bincount(scopes.user[rows], count[rows])[scopes.user[rows]]
+    rows = rows[np.lexsort((-count[rows], -of_line))]
     thread = int(scopes.thread[rows[0]])
     wall = next((one.wall_ns for one in case.profile.threads if one.node.row == thread), 0)
     between = (scopes.thread == thread) & (scopes.inner < 0) & ~imports(tree) & ~case.in_phase("compile")
     python = int(tree.exclusive(METRIC).sum[between].sum())
     work = int(tree.inclusive("time").sum[rows].sum())
-    share = min((python + work) / wall, 1.0) if wall > 0 else 0.0
+    compiled = sum(compiling(case, name)[1] for name in {function_of(case.name(row)) for row in rows.tolist()})
+    share = min((python + work + compiled) / wall, 1.0) if wall > 0 else 0.0
     if share < values["share"]:
         return []
     low, expected, high = (int(part * share * wall) for part in (0.3, 0.8, 1))
@@ -96,13 +99,29 @@ def _of_run(case: Case, rule: str, learn_more: str, values: Values) -> list[Find
             Gain(low, expected, high, "bound: these operations and the Python around them", "run", wall),
             tuple(rows[:20].tolist()),
             case.lines(rows.tolist()),
-            (f"{_kinds(case, rows, count)}; {duration(work)} of work, {duration(python)} of Python (sampled)",),
+            (
+                f"{_kinds(case, rows, count)}; {duration(work)} of work, {duration(python)} of Python (sampled), "
+                f"{duration(compiled)} to compile each of them",
+            ),
             "Make one program of the step: wrap the function that these lines are in or call in jax.jit, once, before "
             "the loop (its gradient too: jax.jit(jax.value_and_grad(loss))); dispatch is then paid once a step.",
             learn_more,
             share,
         )
     ]
+
+
+def _repeats(case: Case) -> Mask:
+    """Nodes below a line in a loop of the program, or in source that cannot be read: the rest is set-up."""
+    tree, user = case.tree, case.analysis.scopes.user
+    lines: Rows = np.unique(user[user >= 0])
+    in_loop = np.zeros(len(tree), np.bool_)
+    for row in lines.tolist():
+        node = tree.node(row)
+        source = case.sources.of(node.file)
+        in_loop[row] = source is None or any(block.kind == "loop" for block in source.loops(node.line))
+    found: Mask = nearest(tree.shape, in_loop) >= 0
+    return found
 
 
 def _user_function(case: Case) -> Rows:

@@ -12,6 +12,7 @@ from leadline.analysis.rules.discarded_results import discarded_results
 from leadline.analysis.rules.equal_inputs import equal_inputs
 from leadline.analysis.rules.partly_used import partly_used
 from leadline.analysis.rules.passes_again import passes_again
+from leadline.analysis.rules.product_order import product_order
 from leadline.analysis.rules.recorded_in_vain import recorded_in_vain
 from leadline.analysis.rules.same_inputs import same_inputs
 from leadline.units import duration, percent, size
@@ -69,6 +70,7 @@ class RedundantWork(Rule):
         found += computed_again(case, self.name, self.learn_more, values, named)
         found += self._growing(case, values)
         found += discarded_results(case, self.name, self.learn_more, values["share"])
+        found += product_order(case, self.name, self.learn_more)
         found += broadcast_larger(case, self.name, self.learn_more)
         found += partly_used(case, self.name, self.learn_more, values["share"])
         found += recorded_in_vain(case, self.name, self.learn_more, values)
