@@ -84,3 +84,13 @@ def test_the_banner_says_what_is_measured() -> None:
 def assert_one_sentence(text: str) -> None:
     assert text.endswith(".")
     assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 20_000, '{"trace": {"steps": "a"}}', '{"flush_interval_s": 1e400}', '{"max_nodes": 99999999999999999999}'],
+)
+def test_odd_values_of_the_environment_are_one_sentence(text: str) -> None:
+    with pytest.raises(ProfileError) as found:
+        Options.from_json(text)
+    assert str(found.value).count("\n") == 0 and len(str(found.value)) < 200

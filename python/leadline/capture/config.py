@@ -180,8 +180,11 @@ class Options:
     """File for the address and token of an HTTP endpoint on the loopback address (see docs/live.md); empty for none."""
 
     def __post_init__(self) -> None:
-        if not self.flush_interval_s > 0:
+        if not 0 < self.flush_interval_s < float("inf"):
             raise ProfileError(f"The flush interval must be longer than zero seconds, not {self.flush_interval_s}.")
+        for name in ("max_nodes", "trace_max_events"):
+            if getattr(self, name) >= 1 << 62:
+                raise ProfileError(f"{name} is too large; give a number below 2^62.")
         if not 0 <= self.hang_after_s < float("inf"):
             raise ProfileError(f"The hang limit must be 0 (never) or more seconds, not {self.hang_after_s}.")
         if self.max_nodes < 1000:
@@ -261,7 +264,7 @@ class Options:
         """From the value of LEADLINE_OPTIONS; raises ProfileError."""
         try:
             values = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ProfileError(f"Cannot read {OPTIONS_VARIABLE}: it is not JSON ({error}).") from None
         if not isinstance(values, dict):
             raise ProfileError(f'Cannot read {OPTIONS_VARIABLE}: it must be an object such as {{"shapes": true}}.')
@@ -316,6 +319,8 @@ def _trace(value: object) -> TraceWindow | None:
     if isinstance(value, str):
         return TraceWindow.parse(value)
     if isinstance(value, Mapping) and set(value) <= {"steps", "seconds", "wait"}:
+        if not all(one is None or isinstance(one, int | float) for one in value.values()):
+            raise ProfileError(_UNREADABLE_WINDOW.format(value))
         return TraceWindow(**value)
     raise ProfileError(_UNREADABLE_WINDOW.format(value))
 
