@@ -57,6 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from leadline.cli.files import load_numpy
+
+    load_numpy()
     from leadline.analysis.analyze import analyze
     from leadline.analysis.findings import EXIT_CODES
     from leadline.analysis.rules import RuleError

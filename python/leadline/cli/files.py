@@ -40,6 +40,25 @@ def open_profile(path: str) -> Profile:
         raise CommandError(f"Cannot read {path}: {error.strerror or error}; check the path.") from error
 
 
+_THREADS = "OPENBLAS_NUM_THREADS"
+
+
+def load_numpy() -> None:
+    """Without a thread for each core of the machine, which only products of matrices use: no verb that reads has any.
+    The environment is then as it was."""
+    if "numpy" in sys.modules:
+        return
+    before = os.environ.get(_THREADS)
+    os.environ[_THREADS] = "1"
+    try:
+        import numpy  # noqa: F401
+    finally:
+        if before is None:
+            del os.environ[_THREADS]
+        else:
+            os.environ[_THREADS] = before
+
+
 def _say_reading(path: str) -> None:
     """A trace of another profiler takes seconds: who waits at a terminal is told at once for what."""
     if not sys.stderr.isatty() or path.endswith(".leadline"):

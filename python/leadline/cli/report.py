@@ -52,7 +52,9 @@ def _rows(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from leadline.cli.files import open_profile, write_result
+    from leadline.cli.files import load_numpy, open_profile, write_result
+
+    load_numpy()
     from leadline.report import BadPatternError, ReportOptions, TooLargeError, UnknownMetricError, build_report
 
     if arguments.tool:

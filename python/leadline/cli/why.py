@@ -87,8 +87,9 @@ def run(arguments: argparse.Namespace) -> int:
         if words[0].isdigit() and not Path(words[0]).exists():
             return _attached(int(words[0]), _with_options(arguments, words[1:]))
         if _is_measured(Path(words[0]), alone=len(words) == 1):
-            from leadline.cli.files import open_profile
+            from leadline.cli.files import load_numpy, open_profile
 
+            load_numpy()
             _tell(open_profile(words[0]), words[0], _with_options(arguments, words[1:]).format)
             return 0
     return _run(arguments)
