@@ -89,10 +89,10 @@ def test_results_of_one_step_or_of_a_window_are_not():
     assert kept(16) == []
 
 
-def broadcast(*shapes: str):
+def broadcast(*shapes: str, first: str = "sub"):
     lines = [
         f'  operator aten::{name} | time={20 * MS}/10 call_time={20 * MS}/10 detail={{"shapes":{shape}}}'
-        for name, shape in zip(("sub", "mul"), shapes, strict=True)
+        for name, shape in zip((first, "mul"), shapes, strict=True)
     ]
     found = analyze(training(AT, *lines), ["redundant_work"])
     return [one for one in found if "are broadcast to" in one.title]
@@ -110,6 +110,7 @@ def test_a_matrix_for_each_row_is_worth_knowing_and_what_is_as_large_as_an_input
     assert one.severity.value == "info"
     assert broadcast("[[8,1,96,96],[8,4,96,96]]", "[[8,4,96,96],[]]") == []
     assert broadcast("[[2048,64],[64,4096]]", "[[2048,4096],[]]") == []
+    assert broadcast("[[2048,1],[1,4096]]", "[[2048,4096],[]]", first="mm") == []
 
 
 def test_of_loops_that_are_unrolled_inside_of_one_another_the_outermost_comes_first(tmp_path):
@@ -143,6 +144,9 @@ def test_samples_that_each_pass_makes_anew_are_named_where_they_are_made(tmp_pat
 
 def test_samples_of_chance_of_one_pass_or_that_nobody_waits_for_are_left_alone(tmp_path):
     assert samples(tmp_path, "return self.augment(self.images[i])") == []
+    helper = "return self.weak(self.images[i])\n  def weak(self, image):\n    return image * torch.rand(())"
+    assert samples(tmp_path, helper) == []
+    assert samples(tmp_path, helper.replace("torch.rand(())", "0.5"))
     assert samples(tmp_path, "return self.texts[i]", passes=1) == []
     assert samples(tmp_path, "return self.texts[i]", passes=20) == []
     assert samples(tmp_path, "return self.texts[i]", loading_ms=1) == []

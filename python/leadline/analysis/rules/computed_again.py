@@ -41,8 +41,8 @@ def computed_again(case: Case, rule: str, learn_more: str, values: Values, named
     again = (spent * part).astype(np.int64)
     repeating = np.where(part >= _HALF, spent, again)
     whole, known, repeats = (subtree_sums(tree.shape, column) for column in (spent, again, repeating))
-    called, often = np.where(operators, calls, 0), np.where(operators & (part >= _HALF), calls, 0)
-    mostly = subtree_sums(tree.shape, often) >= _HALF * subtree_sums(tree.shape, called)
+    all_calls, repeating_calls = np.where(operators, calls, 0), np.where(operators & (part >= _HALF), calls, 0)
+    mostly = subtree_sums(tree.shape, repeating_calls) >= _HALF * subtree_sums(tree.shape, all_calls)
     repeated = float((part * calls)[operators].sum()) / max(float(calls[operators].sum()), 1.0)
     if case.share(int(again.sum())) > _MEASURES and repeated > _HALF:
         return []
