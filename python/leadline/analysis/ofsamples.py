@@ -33,6 +33,9 @@ class OfSamples(Gains):
     @abstractmethod
     def compiled_again(self, loop: Loop) -> Rows: ...
 
+    @abstractmethod
+    def beside_scopes_ns(self, loop: Loop) -> float: ...
+
     @cached_property
     @abstractmethod
     def time(self) -> Rows: ...
