@@ -179,6 +179,8 @@ class Collector final : public Subscriber {
     clockid_t cpu;
     int64_t cpu_begin_ns;
     int64_t cpu_stands_ns;  // when measuring paused last
+    int64_t seen_cpu_ns;    // when it was looked at last; less than nothing: that cannot be told
+    int gone = 0;
   };
   ThreadTree& tree_for(uint64_t tid);
   // What it has run while measuring ran; `cpu_ns`: in all.

@@ -21,6 +21,8 @@ std::string own_name(uint64_t tid) {
   return text;
 }
 
+constexpr int kGone = 2;  // looks in a row that found no such thread
+
 }  // namespace
 
 // Of the calling thread. Throws std::bad_alloc.
@@ -46,20 +48,27 @@ leadline_context Collector::thread_place(uint64_t tid, std::string_view name, cl
       if (lane->alive.load(std::memory_order_relaxed) && lane->tree->tid() == tid)
         return lane->token(lane->tree->root());
     }
-    for (const Silent& silent : silent_) {
-      if (silent.tid == tid) return packed_place(number_, silent.tree->index(), silent.tree->root());
+    const auto there =
+        std::find_if(silent_.begin(), silent_.end(), [tid](const Silent& silent) { return silent.tid == tid; });
+    if (there != silent_.end()) {
+      // The number may have gone to another thread while nobody looked; that one has run less.
+      if (thread_cpu_ns(cpu) >= there->seen_cpu_ns)
+        return packed_place(number_, there->tree->index(), there->tree->root());
+      trees_.retire(*there->tree);
+      silent_.erase(there);
     }
     silent_.reserve(silent_.size() + 1);
     ThreadTree& tree = trees_.create(tid, name);
     const int64_t seen_ns = measured_ns(now_ns());
-    const int64_t ran_ns = std::max<int64_t>(thread_cpu_ns(cpu), 0);
+    const int64_t seen_cpu_ns = thread_cpu_ns(cpu);
+    const int64_t ran_ns = std::max<int64_t>(seen_cpu_ns, 0);
     int64_t never = 0;
     // One that was not there a moment ago has lived for at least as long as it ran.
     const int64_t first_ns = seen_ns - (new_born ? ran_ns : 0);
     tree.stats().first_ns.compare_exchange_strong(never, first_ns, std::memory_order_relaxed);
     // A tree may go on that of a thread that has ended.
     const int64_t before_ns = tree.stats().cpu_ns.load(std::memory_order_relaxed);
-    silent_.push_back({tid, &tree, cpu, (new_born ? 0 : ran_ns) - before_ns, ran_ns});
+    silent_.push_back({tid, &tree, cpu, (new_born ? 0 : ran_ns) - before_ns, ran_ns, seen_cpu_ns});
     return packed_place(number_, tree.index(), tree.root());
   } catch (const std::bad_alloc&) {
     losses().count(LossKind::kInternalError, 1, "out of memory for a thread's tree");
@@ -84,12 +93,22 @@ int64_t Collector::ran_ns(const Silent& silent, int64_t cpu_ns) const noexcept {
 }
 
 void Collector::refresh_silent() noexcept {
-  for (const Silent& silent : silent_) {
+  for (Silent& silent : silent_) {
     const int64_t cpu_ns = thread_cpu_ns(silent.cpu);
-    if (cpu_ns < 0) continue;
+    if (cpu_ns < 0) {
+      silent.gone += silent.seen_cpu_ns >= 0 ? 1 : 0;
+      continue;
+    }
+    silent.seen_cpu_ns = cpu_ns;
     silent.tree->stats().cpu_ns.store(ran_ns(silent, cpu_ns), std::memory_order_relaxed);
     silent.tree->stats().last_ns.store(measured_ns(now_ns()), std::memory_order_relaxed);
   }
+  // Who samples a thread says within a moment that it is over; of one that is sampled no more nobody does.
+  std::erase_if(silent_, [this](const Silent& silent) {
+    if (silent.gone < kGone) return false;
+    trees_.retire(*silent.tree);
+    return true;
+  });
 }
 
 }  // namespace leadline

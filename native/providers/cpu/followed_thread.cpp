@@ -129,7 +129,8 @@ void Threads::look_at(SampledThread& thread) {
   }
 }
 
-// It has ended, or is sampled no more.
+// It has ended, or is sampled no more: then what it runs is still known to the monitor's user, and its row is the same
+// when it is sampled again.
 void Threads::part(SampledThread& thread) noexcept {
   disarm(thread);
   booker_.book(thread);
@@ -139,7 +140,8 @@ void Threads::part(SampledThread& thread) noexcept {
   if (!paused_) account(thread, now_ns);
   waits_.rest(thread);
   thread.files.close();
-  Monitor::instance().thread_over(static_cast<uint64_t>(thread.tid.load()), now_ns);
+  if (thread.over.load(std::memory_order_acquire) || thread_cpu_ns(thread.clock) < 0)
+    Monitor::instance().thread_over(static_cast<uint64_t>(thread.tid.load()), now_ns);
   samples_ += thread.taken.load();
   handlers_ns_ += thread.handlers_ns.load();
   scaled_ = scaled_ || thread.books.scaled();
