@@ -83,7 +83,7 @@ NOT_TO_READ_A_PROFILE = {
 @pytest.mark.parametrize(
     ("verb", "most", "others"),
     [
-        ("report", 280, set()),
+        ("report", 282, set()),
         ("analyze", 235, {"rich", "leadline.report.build"}),
         ("why", 242, {"rich", "leadline.report.build"}),
     ],

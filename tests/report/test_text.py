@@ -101,7 +101,7 @@ compute-bound on the CPU: matrix products and convolutions 4.17 ms, 42 % of the 
           unexplained 3.73 ms, 37 % of the run
 trust     13 measurements lost (most: memory freed that was allocated before measuring began),
           overhead 1.0 %, 37 % of the run is not explained, Python was not sampled, nothing repeats
-          often enough to be a step
+          often enough to be a step; leadline.step() marks one
 """
 
 

@@ -169,7 +169,7 @@ def test_the_graph_of_a_window() -> None:
     (backward,) = graph.select(name="AddmmBackward0")
     assert (graph.task(backward).layer, graph.task(backward).phase) == ("model.0", Phase.BACKWARD)
     result = simulate(graph)
-    assert result.makespan_ns == graph.info.measured_ns == 6500 - 1000
+    assert result.makespan_ns == graph.info.measured_ns == 9000  # from mark to mark, with the Python behind
     graph.scale(kernel, 3)
     assert simulate(graph).end_ns[graph.select(name="cudaStreamSynchronize").ids[0]] == 1100 + 12000 + 400
 

@@ -29,11 +29,11 @@ def to_kineto(
     steps: Sequence[tuple[int, int]] = (),
     old: bool = False,
 ) -> dict[str, Any]:
-    """The trace of one rank. `steps`: begin and end of every step, by default one from the start to the end; `old`: the
-    categories of torch 1.8 to 1.11."""
+    """The trace of one rank. `steps`: begin and end of every step, by default one from the start to the end of its
+    threads (the device may go on); `old`: the categories of torch 1.8 to 1.11."""
     events: list[dict[str, Any]] = []
     world = len({owner for owner, _ in program.threads})
-    end = times.makespan_ns + 1
+    end = max(times.cpu[op.id][1] for (owner, _), ops in program.threads.items() if owner == rank for op in ops)
     for number, (begin, finish) in enumerate(steps or [(0, end)], start=7):
         step = {"name": f"ProfilerStep#{number}", "cat": "user_annotation", "tid": 100, "args": {}}
         events.append({**_span(begin, finish), "pid": 1, **step})

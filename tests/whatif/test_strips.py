@@ -34,10 +34,10 @@ def test_a_faster_cpu_is_drawn_half_as_long_on_the_same_axis(tmp_path: Path) -> 
         which: sum(width * level / LEVELS for _, width, level in runs)
         for which, runs in (("measured", lane.measured), ("predicted", lane.predicted))
     }
-    # 1000 of 1750 us are busy, an operator inside another one counts once, and 400 bins are what was measured; a bin at
+    # 1000 of 2000 us are busy, an operator inside another one counts once, and 400 bins are what was measured; a bin at
     # the edge of an operator is drawn a little fuller than it is
-    assert busy["measured"] == pytest.approx(400 * 1000 / 1750, abs=3)
-    assert busy["predicted"] == pytest.approx(200 * 1000 / 1750, abs=3)
+    assert busy["measured"] == pytest.approx(400 * 1000 / 2000, abs=3)
+    assert busy["predicted"] == pytest.approx(200 * 1000 / 2000, abs=3)
 
 
 def test_an_operator_is_drawn_through_what_it_does_behind_its_last_call(tmp_path: Path) -> None:

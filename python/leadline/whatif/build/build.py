@@ -43,7 +43,7 @@ def build(trace: Trace, window: Window) -> Graph:
 
 def drafted(trace: Trace, window: Window) -> Draft:
     """All that the graph of a window of one rank holds, in times of the trace."""
-    draft = Draft(trace, window.range_ns)
+    draft = Draft(trace, window.range_ns, has_steps=window.found_by != WHOLE_TRACE)
     main = main_thread(trace)
     timelines = cpu.lay_out(draft, main)
     streams = device.lay_out(draft)

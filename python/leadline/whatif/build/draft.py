@@ -23,11 +23,12 @@ _EXTRA = {"row": "i8", "end_ns": "i8", "tie": "f8", "not_before_ns": "i8"}
 
 
 class Draft:
-    """Tasks of one rank and window, in times of the trace."""
+    """Tasks of one rank and window, in times of the trace. `has_steps`: the window ends where a step does."""
 
-    def __init__(self, trace: Trace, window_ns: tuple[int, int]) -> None:
+    def __init__(self, trace: Trace, window_ns: tuple[int, int], *, has_steps: bool = True) -> None:
         self.trace = trace
         self.window_ns = window_ns
+        self.has_steps = has_steps
         self.lanes: list[Lane] = []
         self.lane_of_thread: dict[int, int] = {}
         self.lane_of_stream: dict[tuple[int, int], int] = {}

@@ -138,7 +138,7 @@ def _opening(draft: Draft, first: int, duration_ns: int) -> None:
 
 def _closing(draft: Draft, last: IntArray, end_ns: int) -> None:
     """Python between the last task and the end of the last step, which is as much of that step as of any other."""
-    if end_ns < draft.window_ns[1]:
+    if draft.has_steps and end_ns < draft.window_ns[1]:
         _python(draft, last, np.array([end_ns]), np.array([draft.window_ns[1]]))
 
 
