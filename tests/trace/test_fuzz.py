@@ -166,7 +166,7 @@ def test_an_event_that_lasts_for_years(tmp_path: Path) -> None:
     trace = sample()
     trace["traceEvents"][3]["dur"] = 1e14
     graph = loaded(tmp_path, trace)
-    assert warned(graph, "or last longer (a clock jump): left out")
+    assert warned(graph, "longer than all of them (a clock jump): left out")
     assert graph.info.measured_ns < 10_000_000
 
 
