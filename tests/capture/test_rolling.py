@@ -235,11 +235,11 @@ def test_ended_processes_leave_the_part_directory(tmp_path: Path) -> None:
 
 
 STEPS = """
-import leadline, time
-end, done = time.monotonic() + 4, 0
+import leadline, threading, time
+end, done, idle = time.monotonic() + 4, 0, threading.Event()
 while time.monotonic() < end:
     with leadline.region("work"):
-        time.sleep(0.02)
+        idle.wait(0.02)
     leadline.step()
     done += 1
 print(done, flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -84,7 +85,8 @@ def process(folder: Path, request: pytest.FixtureRequest) -> Iterator[int]:
     ) as started:  # fmt: skip
         ends = time.monotonic() + LONG_S
         while measured and not list(folder.glob("run.leadline.part/*/*.segment")) and time.monotonic() < ends:
-            time.sleep(0.05)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                started.wait(0.05)
         try:
             yield started.pid
         finally:
