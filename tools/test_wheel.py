@@ -5,7 +5,7 @@
     python tools/test_wheel.py --bare          Debian's smallest system in build/bare (debootstrap; root), its Python
 
 A program without PyTorch is run under `leadline run`, and its report must show the program's own region. The loader of
-the oldest glibc that wheels are made for must find all that they want. Exit code 1
+glibc 2.31 must find all that a wheel for it wants. Exit code 1
 where one fails, and where nothing could be tested.
 """
 
@@ -123,6 +123,8 @@ def main(argv: list[str] | None = None) -> int:
                 print(f"Python {version}: no wheel in dist/, or no interpreter here; not tested")
                 continue
             problems[f"Python {version}, {wheel.name}"] = test_empty_environment(version, interpreters[version], wheel)
+            if "manylinux_2_31_" not in wheel.name:  # as --here makes it: it claims no older glibc than this machine's
+                continue
             try:
                 problems[f"{wheel.name}, by the loader of glibc 2.31"] = missing(wheel)
             except OSError as error:
