@@ -23,7 +23,7 @@ def update(pred, target):
 
 
 def looped(tmp_path: Path, turns: int = 20, *, line: int = 3, name: str = "update", module: str = ""):
-    """Ten steps; each turn of the loop calls each of these operators once."""
+    """Ten steps; each iteration of the loop calls each of these operators once."""
     file = tmp_path / "metrics.py"
     file.write_text(SOURCE)
     lines = ["python main @ /home/ada/train.py:43", f"  python {name} @ {file}:{line}"]

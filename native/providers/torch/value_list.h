@@ -1,5 +1,5 @@
-// What a list among an operator's arguments holds: c10::detail::ListImpl, whose vector of values stands behind its
-// table of methods and what counts its references; where exactly differs between releases of torch.
+// What a list among an operator's arguments holds: c10::detail::ListImpl, whose vector of values follows its
+// table of methods and its reference count; the offset differs between releases of torch.
 #pragma once
 
 #include <cstdint>

@@ -82,10 +82,15 @@ class OfSamples(Gains):
 
     def sampled(self, where: Mask, most: int = 3) -> list[SampledFunction]:
         """The functions of the program that took most CPU time outside operators in these nodes of the profile."""
-        operators = (self.analysis.scopes.outer == np.arange(len(self.tree))) & (
+        return sampled_functions(self.tree, self.analysis.scopes, where & ~self.importing, self.outer_operators, most)
+
+    @cached_property
+    def outer_operators(self) -> Mask:
+        """Operators that no other operator calls."""
+        outer: Mask = (self.analysis.scopes.outer == np.arange(len(self.tree))) & (
             self.tree.kinds == int(FrameKind.OPERATOR)
         )
-        return sampled_functions(self.tree, self.analysis.scopes, where & ~self.importing, operators, most)
+        return outer
 
     @cached_property
     def called_by_python(self) -> Mask:

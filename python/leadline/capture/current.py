@@ -28,7 +28,7 @@ class CurrentSession:
         self.from_outside = False
         """Whether the session was begun in a program that ran already and knows nothing of it (`leadline attach`)."""
         self.nested = 0
-        """How often `leadline.start` was called inside this session: as many calls of `leadline.stop` end nothing."""
+        """How often `leadline.start` was called while it measured: as many calls of `leadline.stop` end nothing."""
         self.lock = threading.RLock()
         """Held by start and stop, never by an event."""
 

@@ -73,7 +73,7 @@ def take_turns(
     try:
         while _goes_on(found, until_s, least):
             _one_round(found, scratch, until_s, tell)
-        _disturbed(found, found.plan, scratch, tell)
+        _disturbed(found, scratch, tell)
     except KeyboardInterrupt:
         found.interrupted = True
     except ScratchFull as error:
@@ -197,7 +197,7 @@ def _left(found: Rounds, until_s: float) -> str:
     return f", at most {left:.0f} s left" if found.seconds and left > 0 else ""
 
 
-def _disturbed(found: Rounds, plan: Plan, scratch: Scratch, tell: Tell) -> None:
+def _disturbed(found: Rounds, scratch: Scratch, tell: Tell) -> None:
     """Runs of the baseline that show how far apart equal computations may be; only where a variant needs them."""
     base = [one for one in found.base if one is not None and one.step_ns]
     if not base:
@@ -221,7 +221,7 @@ def _disturbed(found: Rounds, plan: Plan, scratch: Scratch, tell: Tell) -> None:
     rounded: list[Run] = []
     for kind in sorted(kinds | {"float32"}):
         tell(f"baseline with parameters changed by one rounding of {kind}, to measure the effect on the loss")
-        one = run(found.variants[0], replace(plan, rounding=ROUNDING[kind]), scratch, limit_s=longest)
+        one = run(found.variants[0], replace(found.plan, rounding=ROUNDING[kind]), scratch, limit_s=longest)
         if one.step_ns:
             rounded.append(replace(one, variant=kind))
     redrawn: list[Run] = []
@@ -232,7 +232,7 @@ def _disturbed(found: Rounds, plan: Plan, scratch: Scratch, tell: Tell) -> None:
     ):
         for number in (1, 2):
             tell("baseline with other random numbers, to measure the effect on the loss")
-            one = run(found.variants[0], replace(plan, redraw=number), scratch, limit_s=longest)
+            one = run(found.variants[0], replace(found.plan, redraw=number), scratch, limit_s=longest)
             if not one.step_ns or bit_equal(base[0], one):
                 break  # the program draws none
             redrawn.append(one)

@@ -117,7 +117,7 @@ class KernelFusion(Rule):
 
     def _chains(self, case: Case, values: Values) -> list[Finding]:
         scopes = case.analysis.scopes
-        wanted = case.operators(*ELEMENTWISE) & (scopes.outer == np.arange(len(case.tree)))
+        wanted = case.operators(*ELEMENTWISE) & case.outer_operators
         for phase in ("optimizer", "data loading", "compile", "backward"):
             wanted &= ~case.in_phase(phase)
         made = []

@@ -35,7 +35,7 @@ class LayoutConversion(Rule):
 
     def check(self, case: Case, values: Values) -> list[Finding]:
         tree, scopes = case.tree, case.analysis.scopes
-        asked = case.operators(*_LAYOUT, *_TYPE) & (scopes.outer == np.arange(len(tree)))
+        asked = case.operators(*_LAYOUT, *_TYPE) & case.outer_operators
         asked &= ~case.in_phase("backward") & ~case.in_phase("optimizer")
         asked &= ~case.in_phase("data loading") & ~case.in_phase("compile")
         copies = case.operators("aten::copy_", "aten::_to_copy", "aten::clone")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -20,26 +21,13 @@ from leadline.schema import FrameKind
 from leadline.units import percent, times
 
 _PRODUCTS = ("aten::mm", "aten::bmm")
-_LINEAR = frozenset(
-    f"aten::{name}"
-    for name in (
-        *(
-            "mm",
-            "bmm",
-            "matmul",
-            "einsum",
-            "sum",
-            "mean",
-            "view",
-            "_unsafe_view",
-            "reshape",
-            "_reshape_alias",
-            "expand",
-        ),
-        *("transpose", "t", "permute", "contiguous", "clone", "copy_", "unsqueeze", "squeeze", "select", "slice"),
-        *("as_strided", "detach", "empty_like", "to", "_to_copy", "neg", "resolve_conj", "movedim", "flatten"),
-    )
-)
+_LINEAR = frozenset((
+    "aten::mm", "aten::bmm", "aten::matmul", "aten::einsum", "aten::sum", "aten::mean", "aten::view",
+    "aten::_unsafe_view", "aten::reshape", "aten::_reshape_alias", "aten::expand", "aten::transpose", "aten::t",
+    "aten::permute", "aten::contiguous", "aten::clone", "aten::copy_", "aten::unsqueeze", "aten::squeeze",
+    "aten::select", "aten::slice", "aten::as_strided", "aten::detach", "aten::empty_like", "aten::to",
+    "aten::_to_copy", "aten::neg", "aten::resolve_conj", "aten::movedim", "aten::flatten",
+))  # fmt: skip
 _SCALES = frozenset(("aten::mul", "aten::div", "aten::mul_", "aten::div_"))
 """With one number they are linear, too."""
 _TIMES = 4.0
@@ -62,31 +50,30 @@ class _Pair:
 def product_order(case: Case, rule: str, learn_more: str) -> list[Finding]:
     """At most one finding: the function that takes most in such products."""
     products = case.operators(*_PRODUCTS) & ~case.in_phase("backward") & ~case.in_phase("optimizer")
-    rows = [
-        row for row in largest(case, products & (case.code_function >= 0)).tolist() if len(shapes_of(case, row)) == 2
-    ]
+    by_function: dict[int, dict[int, list[Shape]]] = {}
+    for row in largest(case, products & (case.code_function >= 0)).tolist():
+        shapes = shapes_of(case, row)
+        if len(shapes) == 2:
+            by_function.setdefault(int(case.code_function[row]), {})[row] = shapes
+    pairs = [(pair, several) for several in by_function.values() for pair in _pairs(several)]
+    changed = _changed(case) if pairs else frozenset()
     best: Finding | None = None
-    by_function: dict[int, list[int]] = {}
-    for row in rows:
-        by_function.setdefault(int(case.code_function[row]), []).append(row)
-    changed = _changed(case) if by_function else frozenset()
-    for several in by_function.values():
-        for pair in _pairs(case, several):
-            concerned = np.array([row for row in several if _has(case, row, pair)], np.int64)
-            ns = int(case.cost_with_all_below[concerned].sum())
-            share = ns / max(case.cost_of_all, 1)
-            if share >= _LEAST and (best is None or share > best.weight) and pair.elements not in changed:
-                best = _finding(case, rule, learn_more, pair, concerned, ns)
+    for pair, several in pairs:
+        concerned = np.array([row for row, shapes in several.items() if _has(shapes, pair)], np.int64)
+        ns = int(case.cost_with_all_below[concerned].sum())
+        share = ns / max(case.cost_of_all, 1)
+        if share >= _LEAST and (best is None or share > best.weight) and pair.elements not in changed:
+            best = _finding(case, rule, learn_more, pair, concerned, ns)
     return [] if best is None else [best]
 
 
-def _pairs(case: Case, rows: list[int]) -> list[_Pair]:
+def _pairs(products: Mapping[int, list[Shape]]) -> list[_Pair]:
+    """Of the products of a function, with the shapes of their arguments."""
     found: dict[tuple[Shape, ...], _Pair] = {}
-    for first, second in itertools.permutations(rows, 2):
-        (*_, (m, k)), (*_, (_, n)) = _matrices(case, first)
-        left, right = _matrices(case, second)[0][-1], _matrices(case, second)[1][-1]
-        made = (m, n)
-        elements = m * n * math.prod(shapes_of(case, first)[0][:-2])
+    for (first, (a, b)), (second, (left, right)) in itertools.permutations(products.items(), 2):
+        (m, k), n = a[-2:], b[-1]
+        made, left, right = (m, n), left[-2:], right[-2:]
+        elements = m * n * math.prod(a[:-2])
         if left == made:
             pair = _Pair(first, second, made, elements, m * n * (k + right[1]), k * right[1] * (n + m))
         elif right == made:
@@ -98,13 +85,9 @@ def _pairs(case: Case, rows: list[int]) -> list[_Pair]:
     return list(found.values())
 
 
-def _matrices(case: Case, row: int) -> list[list[tuple[int, int]]]:
-    return [[(int(shape[-2]), int(shape[-1]))] for shape in shapes_of(case, row)]
-
-
-def _has(case: Case, row: int, pair: _Pair) -> bool:
+def _has(shapes: list[Shape], pair: _Pair) -> bool:
     """Whether a product makes the matrix or takes it."""
-    left, right = (matrix[-1] for matrix in _matrices(case, row))
+    left, right = (shape[-2:] for shape in shapes)
     return pair.made in (left, right, (left[0], right[1]))
 
 

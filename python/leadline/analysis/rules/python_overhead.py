@@ -103,9 +103,7 @@ class PythonOverhead(Rule):
         return made[:2]
 
     def _loops(self, case: Case, values: Values) -> list[Finding]:
-        scopes = case.analysis.scopes
-        outer = (scopes.outer == np.arange(len(case.tree))) & (case.tree.kinds == int(FrameKind.OPERATOR))
-        many = outer & (case.calls >= min(values["turns"], values["calls"]) * case.loop.steps)
+        many = case.outer_operators & (case.calls >= min(values["turns"], values["calls"]) * case.loop.steps)
         many &= ~case.in_pool  # the loop of a compiled program's text has been unrolled
         for phase in _LEFT_OUT:
             many &= ~case.in_phase(phase)
@@ -146,13 +144,7 @@ class PythonOverhead(Rule):
             tuple(order[:20].tolist()),
             (*called, head) if called else (head,),
             (f"{times(total)} operators a step, {duration(ns / max(float(case.calls[rows].sum()), 1))} each",),
-            _GRADIENTS
-            if _asks_for_gradients(node)
-            else _IN_TURN
-            if in_turn
-            else _OPERATOR
-            if block.kind.endswith("()")
-            else _AT_ONCE,
+            _instead(block, in_turn=in_turn),
             self.learn_more,
             share / 2 if in_turn else share,
         )
@@ -229,6 +221,15 @@ def _by_itself(case: Case, row: int, file: str, block: Block) -> bool:
     return False
 
 
+def _instead(block: Block, *, in_turn: bool) -> str:
+    """What to do in place of the loop. `in_turn`: an iteration takes the result of the one before."""
+    if _asks_for_gradients(block.node):
+        return _GRADIENTS
+    if in_turn:
+        return _IN_TURN
+    return _OPERATOR if block.kind.endswith("()") else _AT_ONCE
+
+
 def _asks_for_gradients(loop: ast.AST) -> bool:
     """Whether the loop's own text runs a backward pass: `loss.backward()`, `torch.autograd.grad(...)`."""
     return any(
@@ -241,8 +242,8 @@ def _asks_for_gradients(loop: ast.AST) -> bool:
 
 def _all_in(case: Case, file: str, block: Block, turns: float) -> np.ndarray:
     """What else the loop calls at least every second turn: its other operators go with those that were counted."""
-    outer = (case.analysis.scopes.outer == np.arange(len(case.tree))) & (case.tree.kinds == int(FrameKind.OPERATOR))
-    inside = case.lines_between(file, block.first, block.last) & outer & (case.per_step(1.0) * case.calls >= turns / 4)
+    inside = case.lines_between(file, block.first, block.last) & case.outer_operators
+    inside &= case.per_step(1.0) * case.calls >= turns / 4
     for phase in _LEFT_OUT:
         inside &= ~case.in_phase(phase)
     return np.flatnonzero(inside)
