@@ -43,11 +43,17 @@ nvidia::Options quick() {
   return options;
 }
 
-// A call that was answered in the test before may still be on its way back; until then nothing is begun.
+void fresh_monitor() {
+  TestMonitor::reset([] { return FakeGpu::instance().tick(0); });
+}
+
+// A call that was answered in the test before may still be on its way back; until then nothing is begun, which is said
+// as a loss of that test and not of this one.
 bool started(const nvidia::Options& options) {
   const auto until = steady_clock::now() + std::chrono::seconds(20);
   while (!nvidia::start(options).measuring) {
     nvidia::stop();
+    fresh_monitor();
     if (steady_clock::now() > until) return false;
     std::this_thread::yield();
   }
@@ -57,7 +63,7 @@ bool started(const nvidia::Options& options) {
 void fresh(FakeGpu& gpu) {
   gpu.reset();
   gpu.real_clock = true;
-  TestMonitor::reset([] { return FakeGpu::instance().tick(0); });
+  fresh_monitor();
 }
 
 // Launches until `enough`, at most four seconds. Launches of 100 us, waited for, are what a program without overlap
