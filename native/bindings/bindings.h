@@ -32,6 +32,7 @@ nanobind::dict provider_stop(const std::string& name);
 void define_providers(nanobind::module_& m);
 void define_booking(nanobind::module_& m);
 void define_jax_runs(nanobind::module_& m);
+void define_objects(nanobind::module_& m);
 void define_layout(nanobind::module_& m);
 void define_unwind(nanobind::module_& m);
 void define_torch(nanobind::module_& m);

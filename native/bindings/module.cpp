@@ -334,6 +334,7 @@ NB_MODULE(_native, m) {
   bindings::define_providers(m);
   bindings::define_booking(m);
   bindings::define_jax_runs(m);
+  bindings::define_objects(m);
   bindings::define_layout(m);
   bindings::define_unwind(m);
   bindings::define_torch(m);

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import sys
-from itertools import chain
 from types import FunctionType, ModuleType
 from typing import Any
 
-_GENERATIONS = (0, 1, 2)
+from leadline.capture.native import load_native
 
 
 class Replacements:
@@ -55,22 +53,8 @@ def _be_found(owner: object, name: str, replacement: object) -> None:
 
 
 def living(base: type) -> list[Any]:
-    """Every living instance of a class and its subclasses.
-
-    Asks for what refers to the classes, not for all objects: a list of all objects would hold a reference to a tuple
-    that another thread is just making, and that thread's `tuple(...)` would then fail. Only classes that have instances
-    are asked for, since each takes time for every reference there is.
-    """
-    classes: list[type] = [base]
-    known = {id(base)}
-    for found in classes:  # grows while it is walked
-        children: list[type] = type.__subclasses__(found)
-        classes.extend(child for child in children if id(child) not in known)
-        known.update(map(id, children))
-    # No step of the interpreter lies between making these lists and dropping them, so no other thread can run.
-    present = set(map(id, map(type, chain.from_iterable(map(gc.get_objects, _GENERATIONS)))))
-    wanted = [one for one in classes if id(one) in present]
-    return [thing for thing in gc.get_referrers(*wanted) if issubclass(type(thing), base)] if wanted else []
+    """Every living instance of a class and its subclasses, found in one pass of native code over all objects."""
+    return load_native().instances_of(base)
 
 
 def _exchange(changes: list[tuple[str, Any, Any]]) -> None:

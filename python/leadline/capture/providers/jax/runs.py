@@ -8,7 +8,6 @@ found, and a hook of somebody else goes on being called.
 
 from __future__ import annotations
 
-import gc
 import sys
 import threading
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from typing import Any, Protocol
 from leadline.capture.native import Native
 from leadline.capture.providers.jax import places as jax_places
 from leadline.capture.providers.jax.arguments import LOOKS
-from leadline.capture.providers.replaced import Replacements
+from leadline.capture.providers.replaced import Replacements, living
 
 Key = tuple[int, str]
 """A place, and how JAX calls the program there: `jit(train_step)`."""
@@ -253,7 +252,7 @@ class _Fixed:
 def _put_in_place_of(kind: type, put: Callable[[Any], None], own: Any) -> Any:
     """Put a state in; the one that was there, None where that cannot be told. jaxlib does not say which it asks, but it
     holds that one, and lets go of it."""
-    states = [one for one in gc.get_referrers(kind) if type(one) is kind and one is not own]
+    states = [one for one in living(kind) if one is not own]
     before = list(map(sys.getrefcount, states))
     put(own)
     after = list(map(sys.getrefcount, states))
