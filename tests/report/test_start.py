@@ -11,6 +11,7 @@ from leadline.names.kernels import kernel_words
 from leadline.profiles.build import build
 from leadline.report import ReportOptions, build_report
 from leadline.report.rank_bars import rank_bars
+from leadline.report.start import _tails
 from leadline.report.step_svg import step_svg
 
 STEPS = """
@@ -164,6 +165,61 @@ process train.py {rank} | pid={rank + 1} rank={rank}
     bars = rank_bars(build(text))
     assert [round(one.wait_ns / 1e6) for one in bars] == [90, 15], "a wait is a part of its call"
     assert [one.late for one in bars] == [False, True]
+
+
+def test_an_exchange_of_another_thread_counts_once_and_one_of_the_beginning_never():
+    text = "".join(
+        f"""
+process train.py {rank} | pid={rank + 1} rank={rank}
+  thread MainThread | tid={rank + 1} wall_ns=800000000 operator_ns=800000000 data_ns=0 cpu_ns=800000000
+    python main @ /home/ada/train.py:8
+      operator c10d::allgather_ | time=900000000/1 call_time=900000000/1
+    python main @ /home/ada/train.py:10
+      phase optimizer | time=1000/8 call_time=1000/8
+        operator aten::mm | time={work * 1000000}/8 call_time={work * 1000000}/8
+        operator c10d::allreduce_ | time={wait * 900000}/8 call_time={wait * 1000000}/8
+          phase on another thread
+            region gloo:all_reduce | time={wait * 1000000}/8 call_time={wait * 1000000}/8
+"""
+        for rank, (work, wait) in enumerate(((400, 400), (700, 100)))
+    )
+    bars = rank_bars(build(text))
+    assert [round(one.wait_ns / 1e6) for one in bars] == [50, 12]
+    assert [one.late for one in rank_bars(build(text), waited_for=0)][0], (
+        "the rank that the verdict calls late is marked"
+    )
+
+
+@pytest.mark.parametrize(
+    ("modules", "told"),
+    [
+        (["ddp", "", "ddp.net.c3.relu", "ddp.net.c2.relu", "ddp.net.fc"], ["ddp", "", "c3.relu", "c2.relu", "fc"]),
+        (["model.h.*.attn", "model.ln", ""], ["h.*.attn", "ln", ""]),
+        (["model.a"], ["model.a"]),
+    ],
+)
+def test_names_of_places_are_told_apart_without_what_they_share(modules, told):
+    assert _tails(modules) == told
+
+
+def test_a_line_is_named_by_the_module_with_most_of_it_and_not_by_its_longest_node():
+    text = """
+process train.py | pid=1
+  thread MainThread | tid=1 wall_ns=2000000000 operator_ns=2000000000 data_ns=0 cpu_ns=2000000000
+    python main @ /home/ada/train.py:5
+      phase optimizer | time=1000/20 call_time=1000/20
+      python forward @ /home/ada/train.py:10
+        module net.norm [Norm]
+          operator aten::norm | time=400000000/20 call_time=400000000/20
+        module net.mlp [Mlp]
+          operator aten::mm | time=300000000/20 call_time=300000000/20
+          operator aten::gelu | time=300000000/20 call_time=300000000/20
+      python forward @ /home/ada/train.py:12
+        module net.head [Head]
+          operator aten::mm | time=500000000/20 call_time=500000000/20
+"""
+    where = build_report(build(text), ReportOptions(verdict=True), "run.leadline").start.where
+    assert [(line.place.line, line.what) for line in where][0] == (10, "mlp")
 
 
 @pytest.mark.parametrize("rule", sorted(PAIRS))

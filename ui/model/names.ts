@@ -23,6 +23,7 @@ export function bare(name: string): string {
 
 function stripped(whole: string): string {
   const name = whole.startsWith(ENGINE) ? whole.slice(ENGINE.length) : whole;
+  if (name.startsWith("## ") && name.endsWith(" ##")) return name.slice(3, -3) || name; // marked by hand
   const plain = name.replace(COMMON, "");
   if (!plain || plain.startsWith("<")) return name;
   const at = plain.search(/<|(?<=\S)\(/);
@@ -53,6 +54,14 @@ function firstArgument(text: string): string {
 export function below(name: string, parent: string): string {
   return parent && name.startsWith(`${parent}.`) ? `…${name.slice(parent.length + 1)}` : name;
 }
+
+/** A name in two: where room is short the begin gives way, the end stays. */
+export function parted(text: string): [begin: string, end: string] {
+  const at = Math.max(text.length - END, Math.floor(text.length / 3));
+  return [text.slice(0, at), text.slice(at)];
+}
+
+const END = 14;
 
 /** `text` in at most `most` characters: the middle goes, two thirds of what stays are the end. */
 export function cut(text: string, most: number): string {

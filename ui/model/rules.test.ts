@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { foldedName, operatorName, origin, shortNames } from "./frames";
 import { inAmdsWords } from "./makers";
-import { bare, below, cut } from "./names";
+import { bare, below, cut, parted } from "./names";
 import { change, duration, number, share, size } from "./units";
 
 const rules = JSON.parse(readFileSync(new URL("../../tests/ui/rules.json", import.meta.url), "utf8")) as {
@@ -29,6 +29,7 @@ test.each(rules.share)("share %d of %d is %s", (part, whole, text) => expect(sha
 test.each(rules.change)("change %d is %s", (value, text) => expect(change(value)).toBe(text));
 test.each(rules.bare)("%s is shown as %s", (name, text) => expect(bare(name)).toBe(text));
 test.each(rules.below)("%s below %s is %s", (name, parent, text) => expect(below(name, parent)).toBe(text));
+test.each(rules.parted)("%s is begin and end", (name, begin, end) => expect(parted(name)).toEqual([begin, end]));
 test.each(rules.cut)("%s in %d letters is %s", (name, most, text) => expect(cut(name, most)).toBe(text));
 test.each(rules.origin)("code of %s has origin %d", (file, of) => expect(origin(file)).toBe(of));
 test.each(rules.folded)("%s folds to %s", (name, text) => expect(foldedName(name)).toBe(text));

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Profile } from "../model/profile";
+import { parted } from "../model/names";
 import { programOf } from "../model/program";
 import { processName } from "../model/timeline";
 import { visible } from "../model/units";
@@ -39,6 +40,17 @@ export function NoWindow({ profile, so }: { profile: Profile; so: string }) {
         </>
       )}
     </Nothing>
+  );
+}
+
+/** A name on one line, of which the middle goes where there is no room; the whole of it is the tooltip. */
+export function Named({ text, title }: { text: string; title?: string }) {
+  const [begin, end] = parted(text);
+  return (
+    <span class="named" title={visible(title ?? text)}>
+      <span class="begin">{visible(begin)}</span>
+      <span>{visible(end)}</span>
+    </span>
   );
 }
 

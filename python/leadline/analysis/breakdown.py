@@ -97,7 +97,7 @@ def modules(tree: Tree, scopes: Scopes, kept: Mask, merge_layers: bool) -> list[
         return group_sums(np.where(outermost, group, -1), inclusive, len(names))
 
     time = tree.exclusive("time").sum
-    total, backward = whole(time), whole(np.where(_in_phase(tree, scopes, BACKWARD), time, 0))
+    total, backward = whole(time), whole(np.where(nearest_phase_is(tree, scopes, BACKWARD), time, 0))
     selves = group_sums(group, own(time)[1:], len(names))
     gpu, alloc = whole(tree.exclusive("gpu_time").sum), whole(tree.exclusive("alloc_bytes").sum)
     classes = np.unique(np.stack((group, tree.frames["module"][tree.frame_of[rows]].astype(np.int64))), axis=1)
@@ -156,7 +156,7 @@ def outermost_of_name(shape: Shape, group: Rows) -> Mask:
     return outermost
 
 
-def _in_phase(tree: Tree, scopes: Scopes, name: str) -> Mask:
+def nearest_phase_is(tree: Tree, scopes: Scopes, name: str) -> Mask:
     """Nodes whose nearest phase has that name."""
     called = np.isin(tree.frames["name"], tree.tables.strings.rows_equal(name))[tree.frame_of]
     return at_rows(called, scopes.phase, 0) > 0

@@ -22,6 +22,7 @@ from leadline.steps.recorded import WARM
 
 BY_SAMPLES = "CPU samples"
 """What knew how long a step is, where no clock did: CPU time of its thread, without compiling and imports."""
+_SEVERAL = 4
 
 
 @dataclass(frozen=True)
@@ -73,17 +74,22 @@ def find_loop(profile: Profile, scopes: Scopes) -> Loop | None:
     )
 
 
-def often(tree: Tree, scopes: Scopes, steps: int) -> Mask:
-    """Nodes that are measured in a tenth of the steps, or are not measured at all. An operator called with several
-    shapes is several nodes of one name, which count together."""
+def often(tree: Tree, scopes: Scopes, steps: int, fewest: int = 1) -> Mask:
+    """Nodes that are measured in a tenth of the steps, at least `fewest` times, or are not measured at all. An operator
+    called with several shapes is several nodes of one name, which count together."""
     measured = tree.exclusive("time").count
     rows = np.flatnonzero((scopes.outer == np.arange(len(tree))) & (measured > 0))
     factor = np.ones(len(tree) + 1, np.float64)  # the last: outside of operators
     if len(rows):
         key = factorized(tree.parent[rows].astype(np.int64), tree.frames["name"][tree.frame_of[rows]].astype(np.int64))
         factor[rows] = group_sums(key, measured[rows], int(key.max()) + 1)[key] / measured[rows]
-    found: Mask = (measured == 0) | (measured * factor[scopes.outer] >= max(1, steps // 10))
+    found: Mask = (measured == 0) | (measured * factor[scopes.outer] >= max(fewest, steps // 10))
     return found
+
+
+def of_steps(tree: Tree, scopes: Scopes, steps: int) -> Mask:
+    """Without what runs once in several steps, as ranks do when they set up an exchange."""
+    return often(tree, scopes, steps, 2 if steps >= _SEVERAL else 1)
 
 
 def _without_first_calls(tree: Tree, found: Steps) -> Rows:

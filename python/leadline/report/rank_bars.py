@@ -8,7 +8,8 @@ import numpy as np
 
 from leadline._dataclass import dataclass, replace
 from leadline.analysis import Analysis
-from leadline.analysis.loop import often
+from leadline.analysis.breakdown import nearest_phase_is
+from leadline.analysis.loop import of_steps
 from leadline.analysis.ranks import RankView, is_folded_profile
 from leadline.analysis.stragglers import imbalance, late_of
 from leadline.analysis.workclass import classes_of_nodes
@@ -32,13 +33,14 @@ class RankBar:
     node: int
 
 
-def rank_bars(profile: Profile) -> tuple[RankBar, ...]:
-    """In order of ranks, of at most MOST those that are late and then the first; empty where there are not several."""
+def rank_bars(profile: Profile, waited_for: int = -1) -> tuple[RankBar, ...]:
+    """In order of ranks, of at most MOST those that are late and then the first; empty where there are not several.
+    `waited_for`: the rank that the verdict calls late."""
     rows = _folded(profile) if is_folded_profile(profile) else _beside(profile)
     if len(rows) < 2:
         return ()
     late = late_rows(profile, rows)
-    marked = [replace(one, late=number in late) for number, one in enumerate(rows)]
+    marked = [replace(one, late=number in late or one.rank == waited_for >= 0) for number, one in enumerate(rows)]
     shown = sorted(marked, key=lambda one: (not one.late, one.rank))[:MOST]
     return tuple(sorted(shown, key=lambda one: one.rank))
 
@@ -73,7 +75,8 @@ def _beside(profile: Profile) -> list[RankBar]:
         return []
     tree, scopes = profile.tree, Analysis(profile).scopes
     steps = max((one.number for one in found.ranks), default=1)
-    talks = (classes_of_nodes(tree) == CLASSES.index("communication")) & often(tree, scopes, steps)  # not what sets up
+    talks = (classes_of_nodes(tree) == CLASSES.index("communication")) & of_steps(tree, scopes, steps)
+    beside = nearest_phase_is(tree, scopes, "on another thread")
     time = np.maximum(tree.exclusive("time").sum, tree.exclusive("wait_time").sum)  # which is a part of the time
     device = np.maximum(tree.exclusive("gpu_time").sum, 0)
     seen: dict[int, RankBar] = {}
@@ -84,7 +87,8 @@ def _beside(profile: Profile) -> list[RankBar]:
         mine = scopes.process == node
         # with a device ranks wait inside the collective's kernel, else inside its call
         on_device = float(device[mine & talks].sum())
-        waited = (on_device or float(time[mine & talks].sum())) / one.number
+        # what a backend's thread does for a call is the same exchange
+        waited = (on_device or max(float(time[mine & talks & here].sum()) for here in (beside, ~beside))) / one.number
         whole = one.mean_ns or float(time[mine].sum()) / one.number
         wait = int(min(waited, whole))
         seen[one.rank] = RankBar(one.rank, "", int(whole) - wait, wait, False, node)

@@ -16,6 +16,7 @@ from leadline.analysis.case import Case
 from leadline.analysis.columns import Mask, Rows, at_rows, factorized
 from leadline.analysis.findings import Finding, Findings
 from leadline.analysis.layers import merged_layers
+from leadline.analysis.rules.communication import late_rank
 from leadline.analysis.workclass import classes_of_nodes
 from leadline.names import bare
 from leadline.names.kernels import kernel_words
@@ -88,7 +89,7 @@ def start_of(verdict: Verdict, found: Findings | None, words: PathWords, case: C
         text="\n".join(as_lines(verdict)),
         node=_node_of(made, verdict),
         bars=tuple(_bars(made, account)),
-        ranks=rank_bars(case.profile),
+        ranks=rank_bars(case.profile, late_rank(case) if verdict.kind == "ranks" else -1),
         help=tuple(_help(verdict, found, file)),
         where=where,
         where_of="device time" if on_device else "time",
@@ -249,7 +250,7 @@ def _where(made: _Step, words: PathWords, on_device: bool) -> tuple[Line, ...]:
         backward = int(mine[of_mine == "backward"].sum())
         rest = (of_mine != "forward") & (of_mine != "backward")
         other = int(mine[rest].sum())
-        row = int(rows[here][np.argmax(mine)])
+        row = _largest(rows[here], mine, module)
         phase = (str(of_mine[rest][np.argmax(mine[rest])]) or OUTSIDE) if rest.any() else ""
         place = words.place(row)
         node = int(scopes.outer[row]) if scopes.outer[row] >= 0 else row
@@ -260,6 +261,13 @@ def _where(made: _Step, words: PathWords, on_device: bool) -> tuple[Line, ...]:
     tails = _tails([module for module, _ in whats])
     told = [" › ".join(filter(None, (tail, operator))) for tail, (_, operator) in zip(tails, whats, strict=True)]
     return tuple(replace(line, what=what) for line, what in zip(made_lines, told, strict=True))
+
+
+def _largest(rows: Rows, values: Rows, module: Rows) -> int:
+    """The node with most time of the module with most of it: what the line is named by."""
+    found, group = np.unique(module[rows], return_inverse=True)
+    most = group == np.argmax(np.bincount(group, values, len(found)))
+    return int(rows[most][np.argmax(values[most])])
 
 
 def _is_one_line(key: Rows, time: Rows, least: float) -> bool:
@@ -299,12 +307,18 @@ def _what(made: _Step, row: int, one_line: bool) -> tuple[str, str]:
 
 
 def _tails(modules: list[str]) -> list[str]:
-    """Names without the part that all share: `h.*.attn` of `model.transformer.h.*.attn`."""
+    """Names without the part that they share, of which one that is no longer keeps its last word: `h.*.attn` of
+    `model.transformer.h.*.attn`."""
     split = [one.split(".") for one in modules if one]
     shared = 0
-    while split and all(len(one) > shared + 1 and one[shared] == split[0][shared] for one in split):
+    while True:
+        longer = [one for one in split if len(one) > shared + 1]
+        if len(longer) < 2 or any(
+            one[shared : shared + 1] not in ([], longer[0][shared : shared + 1]) for one in split
+        ):
+            break
         shared += 1
-    return [".".join(one.split(".")[shared:]) if one else "" for one in modules] if len(split) > 1 else modules
+    return [".".join((words := one.split("."))[min(shared, len(words) - 1) :]) for one in modules]
 
 
 def _no_lines(case: Case) -> str:

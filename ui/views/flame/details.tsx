@@ -3,14 +3,14 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { besideOthers, ranksMeasured } from "../../model/alone";
 import { operatorName } from "../../model/frames";
-import { bare, cut } from "../../model/names";
+import { bare } from "../../model/names";
 import type { Profile } from "../../model/profile";
 import type { TransformKind } from "../../model/transforms";
 import { twins } from "../../model/twins";
 import { duration, inUnit, metricName, number, share, visible } from "../../model/units";
 import type { TreeView, ViewNode } from "../../model/view";
 import type { Opened } from "../opened";
-import { Dot, KindChip } from "../widgets";
+import { Dot, KindChip, Named } from "../widgets";
 import { Origin } from "./origin";
 import { SourceLine } from "../source_line";
 import { Calls, PerStep, TransformButtons } from "./actions";
@@ -243,7 +243,9 @@ function Kernels({ view, node }: { view: TreeView; node: ViewNode }) {
         {kernels.slice(0, 6).map(([name, ns]) => (
           <div class="frame-link still">
             <Dot kind="kernel" />
-            <span class="grow">{visible(name)}</span>
+            <span class="grow">
+              <Named text={bare(name)} title={name} />
+            </span>
             <span class="number">{duration(ns)}</span>
           </div>
         ))}
@@ -329,14 +331,14 @@ function Ranks({ view, node }: { view: TreeView; node: ViewNode }) {
   );
 }
 
-const KERNEL_NAME = 34;
-
 function FrameLink(props: { kind: string; label: string; value: string; open: () => void }) {
   const { kind, label } = props;
   return (
-    <button type="button" class="frame-link" title={label} onClick={props.open}>
+    <button type="button" class="frame-link" onClick={props.open}>
       <Dot kind={kind} />
-      <span class="grow">{kind === "kernel" || kind === "collective" ? cut(bare(label), KERNEL_NAME) : label}</span>
+      <span class="grow">
+        <Named text={kind === "kernel" || kind === "collective" ? bare(label) : label} title={label} />
+      </span>
       <span class="number">{props.value}</span>
     </button>
   );

@@ -4,7 +4,7 @@
 import type { RankBar, Start, StepBar, StepPart } from "../../model/report";
 import { duration, percent, visible } from "../../model/units";
 import type { Opened } from "../opened";
-import { Card, cssWidth } from "../widgets";
+import { Card, cssWidth, Named } from "../widgets";
 
 /** The kind whose colour a part has. */
 const COLOURS: Record<string, string> = {
@@ -34,7 +34,9 @@ const COLOURS: Record<string, string> = {
   "element-wise": "copy",
   normalisation: "region",
 };
-const NAMED = 0.06; // of the bar: what is narrower has its words in the tooltip and below
+const LETTER = 0.0062; // of a bar as wide as a usual window's
+const EDGES = 2; // letters' worth of room
+const SEEN = 0.005; // of the bar: what is narrower has its words in the tooltip alone
 
 export function StepBars({ opened, start }: { opened: Opened; start: Start }) {
   const whole = start.of === "step" ? "One step" : "The run";
@@ -45,7 +47,9 @@ export function StepBars({ opened, start }: { opened: Opened; start: Start }) {
       <div class="step-bars">
         {start.bars.map((bar) => (
           <>
-            <div class="bar-name">{visible(bar.name)}</div>
+            <div class="bar-name">
+              <Named text={bar.name} />
+            </div>
             <Row opened={opened} bar={bar} />
           </>
         ))}
@@ -56,7 +60,7 @@ export function StepBars({ opened, start }: { opened: Opened; start: Start }) {
 }
 
 function Row({ opened, bar }: { opened: Opened; bar: StepBar }) {
-  const small = bar.parts.filter((part) => part.share < NAMED && part.share >= 0.005);
+  const small = bar.parts.filter((part) => !fits(part) && part.share >= SEEN);
   return (
     <div>
       <div class="step-bar" data-bar={bar.name}>
@@ -69,7 +73,7 @@ function Row({ opened, bar }: { opened: Opened; bar: StepBar }) {
           {small.map((part) => (
             <span>
               <span class={`dot ${colourOf(part)}`} />
-              {visible(part.label)} {percent(part.share)}
+              {wordsOf(part)}
             </span>
           ))}
         </div>
@@ -78,6 +82,13 @@ function Row({ opened, bar }: { opened: Opened; bar: StepBar }) {
   );
 }
 
+/** Whether the words have room in the bar; else they stand below it, whole. */
+function fits(part: StepPart): boolean {
+  return part.share >= LETTER * (wordsOf(part).length + EDGES);
+}
+
+const wordsOf = (part: StepPart) => `${visible(part.label)} ${percent(part.share)}`;
+
 function colourOf(part: StepPart): string {
   const pattern = part.group === "wait" || part.group === "idle" ? "hatched" : part.key === "backward" ? "striped" : "";
   const colour = part.group === "unexplained" || part.group === "idle" ? "idle" : (COLOURS[part.key] ?? "native");
@@ -85,11 +96,11 @@ function colourOf(part: StepPart): string {
 }
 
 function Part({ opened, part, phases }: { opened: Opened; part: StepPart; phases: boolean }) {
-  const words = `${visible(part.label)} ${percent(part.share)}`;
+  const words = wordsOf(part);
   const known = part.known === "measured" ? "" : ` (${part.known})`;
   const title = [`${words}: ${duration(part.ns)}${known}`, ...part.lines.map((line) => visible(line))].join("\n");
   const style = { width: cssWidth(part.share) };
-  const body = part.share >= NAMED ? words : "";
+  const body = fits(part) ? words : "";
   const look = () => (phases && part.node < 0 ? undefined : opened.go.frame(part.node));
   return part.node >= 0 ? (
     <button

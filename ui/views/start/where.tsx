@@ -2,15 +2,12 @@
 // the peak. Figures are of one step.
 
 import type { ComponentChildren } from "preact";
-import { cut } from "../../model/names";
 import type { KernelOfStep, Report, Start, WhereLine } from "../../model/report";
 import { duration, number, percent, share, size, visible } from "../../model/units";
 import type { Opened } from "../opened";
-import { Bar, Card } from "../widgets";
+import { Bar, Card, Named } from "../widgets";
 
 const BESIDE = 4; // rows of a card that shares the column
-const NAME = 40;
-const BESIDE_NAME = 30;
 const LEAST = 0.005; // of the step: what is less is no answer to where
 const ROWS = 6;
 const OTHERS: Record<string, string> = {
@@ -23,6 +20,7 @@ const BESIDE_RANKS = 3; // below a row a rank, so that the page ends where a sma
 export function Where({ opened, start }: { opened: Opened; start: Start }) {
   const { report } = opened;
   const kernels = start.kernels.length > 0;
+  const ranks = start.ranks.length > 2;
   const peaks = report.memory?.peaks.length ? report.memory.peaks : [];
   if (!start.where.length && !kernels && !peaks.length) return null;
   return (
@@ -34,10 +32,10 @@ export function Where({ opened, start }: { opened: Opened; start: Start }) {
             <Kernels
               opened={opened}
               start={start}
-              most={start.ranks.length > 2 ? BESIDE_RANKS : peaks.length ? BESIDE : ROWS}
+              most={ranks ? BESIDE_RANKS : peaks.length ? BESIDE : ROWS}
             />
           ) : null}
-          {peaks.length ? <Peak opened={opened} peak={peaks[0]} most={kernels ? 3 : ROWS} /> : null}
+          {peaks.length ? <Peak opened={opened} peak={peaks[0]} most={kernels ? 3 : ranks ? BESIDE_RANKS : ROWS} /> : null}
         </div>
       ) : null}
     </div>
@@ -116,23 +114,25 @@ function Name({ line }: { line: WhereLine }) {
   if (!place)
     return (
       <>
-        <b class="mono" title={visible(line.name)}>
-          {visible(cut(line.name, NAME))}
+        <b class="mono">
+          <Named text={line.name} />
         </b>
         {line.what && !line.name.endsWith(line.what) ? (
-          <span class="quiet"> {visible(cut(line.what, NAME))}</span>
+          <span class="quiet what">
+            <Named text={line.what} />
+          </span>
         ) : null}
       </>
     );
   return (
     <>
       <b class="mono">{visible(place.line > 0 ? `${place.short}:${place.line}` : place.short)}</b>{" "}
-      <span class="quiet mono" title={visible(place.function)}>
-        {visible(cut(place.function, 24))}
+      <span class="quiet mono">
+        <Named text={place.function} />
       </span>
       {line.what ? (
-        <span class="quiet what" title={visible(line.what)}>
-          {visible(cut(line.what, 30))}
+        <span class="quiet what">
+          <Named text={line.what} />
         </span>
       ) : null}
     </>
@@ -162,8 +162,8 @@ function KernelRow({ opened, kernel, largest }: { opened: Opened; kernel: Kernel
   return (
     <tr class="link" onClick={() => opened.go.frame(kernel.node, "gpu_time")}>
       <th scope="row" class="text">
-        <button type="button" class="row-name" title={visible(kernel.name)}>
-          {visible(cut(kernel.words, BESIDE_NAME))}
+        <button type="button" class="row-name">
+          <Named text={kernel.words} title={kernel.name} />
         </button>
       </th>
       <td class="quiet">{kernel.calls >= 0.5 ? `${number(Math.round(kernel.calls))} ×` : ""}</td>
@@ -191,9 +191,11 @@ function Peak({ opened, peak, most }: { opened: Opened; peak: PeakOf; most: numb
               <tr class="link" onClick={() => opened.go.frame(path.node, "peak_live_bytes")}>
                 <th scope="row" class="text">
                   <button type="button" class="row-name">
-                    <b class="mono">{visible(cut(line, NAME))}</b>{" "}
-                    <span class="quiet" title={visible(path.module)}>
-                      {visible(cut(path.place ? path.module || path.operator : "", 24))}
+                    <b class="mono">
+                      <Named text={line} />
+                    </b>{" "}
+                    <span class="quiet">
+                      <Named text={path.place ? path.module || path.operator : ""} />
                     </span>
                   </button>
                 </th>

@@ -10,7 +10,7 @@ import { rangeFacts, type Link, type StateFacts } from "../../model/timeline_fac
 import { duration, number, share, size, visible } from "../../model/units";
 import type { Opened } from "../opened";
 import { SourceLine } from "../source_line";
-import { Dot } from "../widgets";
+import { Dot, Named } from "../widgets";
 import type { Range } from "./chart";
 
 /** Before anything is selected: how busy each lane was. */
@@ -47,11 +47,13 @@ function Facts({ facts, length }: { facts: ReturnType<typeof rangeFacts>; length
   return (
     <>
       <h4>Busy</h4>
-      <table class="costs">
+      <table class="costs one-line">
         <tbody>
           {facts.lanes.slice(0, 40).map((lane) => (
             <tr>
-              <th scope="row">{visible(lane.title)}</th>
+              <th scope="row">
+                <Named text={lane.title} />
+              </th>
               <td>{duration(lane.busy_ns)}</td>
               <td>{share(lane.busy_ns, length)}</td>
             </tr>
@@ -67,13 +69,13 @@ function Facts({ facts, length }: { facts: ReturnType<typeof rangeFacts>; length
         </>
       ) : null}
       <h4>Events, with what is nested in them</h4>
-      <table class="costs range-names">
+      <table class="costs one-line range-names">
         <tbody>
           {facts.names.slice(0, 60).map((one) => (
             <tr>
-              <th scope="row" title={one.kind}>
+              <th scope="row">
                 <Dot kind={one.kind} />
-                {visible(bare(one.name))}
+                <Named text={bare(one.name)} title={`${one.name} (${one.kind})`} />
               </th>
               <td>{number(one.count)} ×</td>
               <td>{duration(one.sum_ns)}</td>
@@ -88,7 +90,7 @@ function Facts({ facts, length }: { facts: ReturnType<typeof rangeFacts>; length
 function States({ of, length }: { of: StateFacts; length: number }) {
   const kinds = ["running", "runnable", "blocked"] as const;
   return (
-    <table class="costs">
+    <table class="costs one-line">
       <caption class="quiet small">{visible(of.title)}</caption>
       <tbody>
         {kinds.map((kind) => (
@@ -103,8 +105,8 @@ function States({ of, length }: { of: StateFacts; length: number }) {
         ))}
         {of.waits.map((one) => (
           <tr class="detail">
-            <th scope="row" title={visible(one.name)}>
-              {visible(bare(one.name))}
+            <th scope="row">
+              <Named text={bare(one.name)} title={one.name} />
             </th>
             <td>{duration(one.sum_ns)}</td>
             <td>{share(one.sum_ns, length)}</td>

@@ -9,7 +9,7 @@ import numpy as np
 
 from leadline.analysis.case import Group
 from leadline.analysis.columns import Mask, subtree_sums
-from leadline.analysis.loop import often
+from leadline.analysis.loop import of_steps
 from leadline.analysis.overlap import WallSplit, wall_split
 from leadline.analysis.ranks import RankView, is_folded_profile
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
@@ -188,13 +188,16 @@ def by_rank(case: Case) -> dict[int, float]:
         talk = np.maximum(view.column("communication"), view.column("gpu_time communication")) / view.steps
         return {one.rank: float(ns) for one, ns in zip(view.ranks, talk, strict=True)}
     tree = case.tree
-    time = np.where(collectives(case), subtree_sums(tree.shape, tree.exclusive("time").sum), 0)
-    outer = case.first_of(collectives(case)) & often(tree, case.analysis.scopes, case.loop.steps)
+    beside = case.in_phase("on another thread")  # the same exchange as the call that began it
+    parts = [np.where(here, tree.exclusive("time").sum, 0) for here in (beside, ~beside)]
+    times = [np.where(collectives(case), subtree_sums(tree.shape, part), 0) for part in parts]
+    outer = case.first_of(collectives(case)) & of_steps(tree, case.analysis.scopes, case.loop.steps)
     ranks = {one.node.row: one.rank for one in case.profile.processes if one.rank >= 0}
     process, thread = case.analysis.scopes.process, np.maximum(case.analysis.scopes.thread, 0)
     found = {}
     for node, rank in ranks.items():
         mine = outer & (process == node)
-        spent = float(np.bincount(thread[mine], time[mine]).max(initial=0)) / case.loop.steps
+        most = max(float(np.bincount(thread[mine], time[mine]).max(initial=0)) for time in times)
+        spent = most / case.loop.steps
         found[rank] = min(spent, float(case.loop.step_ns))
     return found
