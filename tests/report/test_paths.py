@@ -6,9 +6,11 @@ import pytest
 from drawings import LIB, training
 
 from leadline.analysis.layers import merged_layers
+from leadline.names import whole_parts
 from leadline.profiles.build import build
 from leadline.report import BadPatternError, ReportOptions, UnknownMetricError, build_report
 from leadline.report.phrases import below_text, place_text
+from leadline.report.waits import WaitLine, wait_cells
 
 
 def entries(text, **options):
@@ -154,6 +156,18 @@ def test_many_processes_with_the_same_line_are_one_entry():
           operator aten::mm | time=10
     """
     assert entries(rank.format(1) + rank.format(2)) == [("t.py:1 main", "aten::mm", 20)]
+
+
+def test_a_caller_is_shown_whole_or_not_at_all():
+    callers = "vit.py:18 forward ← vit.py:20 step ← vit.py:29 main"
+    assert whole_parts(callers, 80, " ← ") == callers
+    assert whole_parts(callers, 40, " ← ") == "vit.py:18 forward ← vit.py:20 step ← …"
+    assert whole_parts(callers, 5, " ← ") == "vit.py:18 forward ← …"
+
+
+def test_a_line_of_waits_has_its_parts_as_cells():
+    line = WaitLine("forward", 10_000_000, 2_000_000, 8_000_000, 0, 0, ("`cc` held the CPU 80 %",), "")
+    assert wait_cells(line) == ["forward", "10.0 ms", "20 %", "80 %", "", ""]
 
 
 def test_where_there_is_no_room_a_path_keeps_its_operator_and_the_end_of_its_modules_name():

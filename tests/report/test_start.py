@@ -7,11 +7,11 @@ import re
 import pytest
 from tests.analysis.drawn_jax import PAIRS
 
+from leadline.names import told_apart
 from leadline.names.kernels import kernel_words
 from leadline.profiles.build import build
 from leadline.report import ReportOptions, build_report
 from leadline.report.rank_bars import rank_bars
-from leadline.report.start import _tails
 from leadline.report.step_svg import step_svg
 
 STEPS = """
@@ -185,7 +185,7 @@ process train.py {rank} | pid={rank + 1} rank={rank}
     )
     bars = rank_bars(build(text))
     assert [round(one.wait_ns / 1e6) for one in bars] == [50, 12]
-    assert [one.late for one in rank_bars(build(text), waited_for=0)][0], (
+    assert next(one.late for one in rank_bars(build(text), waited_for=0)), (
         "the rank that the verdict calls late is marked"
     )
 
@@ -199,7 +199,7 @@ process train.py {rank} | pid={rank + 1} rank={rank}
     ],
 )
 def test_names_of_places_are_told_apart_without_what_they_share(modules, told):
-    assert _tails(modules) == told
+    assert told_apart(modules) == told
 
 
 def test_a_line_is_named_by_the_module_with_most_of_it_and_not_by_its_longest_node():
@@ -219,7 +219,7 @@ process train.py | pid=1
           operator aten::mm | time=500000000/20 call_time=500000000/20
 """
     where = build_report(build(text), ReportOptions(verdict=True), "run.leadline").start.where
-    assert [(line.place.line, line.what) for line in where][0] == (10, "mlp")
+    assert (where[0].place.line, where[0].what) == (10, "mlp")
 
 
 @pytest.mark.parametrize("rule", sorted(PAIRS))

@@ -55,12 +55,13 @@ export function below(name: string, parent: string): string {
   return parent && name.startsWith(`${parent}.`) ? `…${name.slice(parent.length + 1)}` : name;
 }
 
-/** A name in two: where room is short the begin gives way, the end stays. */
+/** A name in two: where room is short the begin gives way, the end stays. A short name is all end. */
 export function parted(text: string): [begin: string, end: string] {
-  const at = Math.max(text.length - END, Math.floor(text.length / 3));
+  const at = text.length > SHORT ? text.length - END : 0;
   return [text.slice(0, at), text.slice(at)];
 }
 
+const SHORT = 20;
 const END = 14;
 
 /** `text` in at most `most` characters: the middle goes, two thirds of what stays are the end. */

@@ -48,7 +48,7 @@ export function Named({ text, title }: { text: string; title?: string }) {
   const [begin, end] = parted(text);
   return (
     <span class="named" title={visible(title ?? text)}>
-      <span class="begin">{visible(begin)}</span>
+      {begin ? <span class="begin">{visible(begin)}</span> : null}
       <span>{visible(end)}</span>
     </span>
   );

@@ -72,3 +72,27 @@ def cut(text: str, most: int) -> str:
         return text[len(text) - max(most, 0) :]
     begin = (most - 1) // 3
     return f"{text[:begin]}…{text[len(text) - (most - 1 - begin) :]}"
+
+
+def told_apart(modules: list[str]) -> list[str]:
+    """Names without the part that they share, of which one that is no longer keeps its last word: `h.*.attn` of
+    `model.transformer.h.*.attn`."""
+    split = [one.split(".") for one in modules if one]
+    shared = 0
+    while True:
+        longer = [one for one in split if len(one) > shared + 1]
+        if len(longer) < 2 or any(
+            one[shared : shared + 1] not in ([], longer[0][shared : shared + 1]) for one in split
+        ):
+            break
+        shared += 1
+    return [".".join((words := one.split("."))[min(shared, len(words) - 1) :]) for one in modules]
+
+
+def whole_parts(text: str, most: int, between: str) -> str:
+    """As many whole parts as have room, then a sign that there are more: no part is cut."""
+    parts = text.split(between)
+    while len(parts) > 1 and len(text) > most:
+        parts.pop()
+        text = between.join((*parts, "…"))
+    return text

@@ -27,7 +27,7 @@ from leadline.report.programs import compiled_programs
 from leadline.report.ranks import ranks_of, with_spreads
 from leadline.report.start import start_of
 from leadline.report.steps import shown_steps
-from leadline.report.timeline import wait_sentences
+from leadline.report.timeline import wait_lines
 from leadline.report.timesplit import threads_left_out, time_splits
 from leadline.report.whole_tables import whole_tables
 from leadline.schema import MetricInfo
@@ -109,7 +109,7 @@ def build_report(
         cost=provenance.cost(profile),
         findings=_saved_findings(profile),
         ranks=ranks_of(profile),
-        waits=wait_sentences(profile),
+        waits=wait_lines(profile),
         counters=sampled.counters(analysis, kept, words),
         waiting=waiting,
         waiting_hidden=waiting_hidden,

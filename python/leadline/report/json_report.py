@@ -46,7 +46,7 @@ def report_object(report: Report) -> dict[str, Any]:
         "memory": _memory(report),
         "gpu": _gpu(report),
         "programs": [_program(one) for one in report.programs],
-        "waits": list(report.waits),
+        "waits": [one.text for one in report.waits],
         "counters": [{**vars(one), "lines": [_counter_line(line) for line in one.lines]} for one in report.counters],
         "waiting": [{**vars(one), "lines": [_waiting_line(line) for line in one.lines]} for one in report.waiting],
         "losses": [vars(loss) for loss in report.losses],

@@ -11,6 +11,7 @@ from leadline.report.model import Report
 from leadline.report.ranks_text import markdown_ranks
 from leadline.report.serving_text import markdown_serving
 from leadline.report.source import visible
+from leadline.report.waits import WAIT_COLUMNS, wait_cells
 from leadline.units import duration, in_unit, number, percent, share, size
 from leadline.verdict.text import fix_text
 
@@ -84,7 +85,9 @@ def _waits(report: Report) -> str:
     if not report.waits:
         return ""
     note = "What the loop's threads did in the trace window, recorded by the Linux kernel."
-    return f"### Waits\n\n{note}\n\n" + "\n".join(f"- {escaped(one)}" for one in report.waits)
+    rows = [[*(escaped(cell) for cell in wait_cells(one)), escaped("; ".join(one.causes))] for one in report.waits]
+    heads = [*(head for head, _ in WAIT_COLUMNS), "cause"]
+    return f"### Waits\n\n{note}\n\n" + table(heads, rows)
 
 
 def _paths(report: Report) -> str:

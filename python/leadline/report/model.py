@@ -14,6 +14,7 @@ from leadline.report.device_model import Busy, Device, Gpu
 from leadline.report.ranks import Ranks, Spread
 from leadline.report.start_model import Start
 from leadline.report.steps import ShownSteps
+from leadline.report.waits import WaitLine
 from leadline.report.whole_tables import WholeTables
 from leadline.verdict.model import Verdict
 
@@ -361,7 +362,7 @@ class Report:
     waiting_hidden: int = 0
     """Threads that did nothing but wait."""
     next_commands: tuple[str, ...] = field(default=())
-    waits: tuple[str, ...] = ()
+    waits: tuple[WaitLine, ...] = ()
     """What the loop's threads waited for, phase by phase, where the kernel was recorded."""
     findings: Findings | None = None
     """What `leadline analyze --save` left in the file."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leadline.analysis.origin import is_library
+from leadline.names import cut
 from leadline.report.model import (
     AllocatorPools,
     CompiledProgram,
@@ -127,17 +128,18 @@ def below_text(path: HotPath, notes: bool = True, width: int = 0) -> str:
     """What lies below the user's line: `transformer.h.*.mlp (MLP, 12 modules) › backward › aten::mm`; may be empty.
 
     `notes`: with the module's class and the number of modules merged; `width`: characters that there are, for which
-    the beginnings of the native function's and the module's names are given up, and 0 for any number.
-    """
+    those, the beginnings of names and then the middle are given up, and 0 for any number."""
     module, inner = path.module, path.inner
     text = _below(path, module, inner, notes)
+    if width and len(text) > width:
+        notes, text = False, _below(path, module, inner, False)
     if width and len(text) > width and inner:
         inner = end_of_name(inner, max(len(inner) - (len(text) - width), _LEAST_OF_FUNCTION), "::")
         text = _below(path, module, inner, notes)
     if width and len(text) > width and module:
         module = end_of_name(module, max(len(module) - (len(text) - width), _LEAST_OF_NAME))
         text = _below(path, module, inner, notes)
-    return text
+    return cut(text, width) if width >= _LEAST_OF_FUNCTION else text
 
 
 def _below(path: HotPath, module: str, inner: str, notes: bool) -> str:
@@ -156,9 +158,8 @@ _ENGINE = "autograd::engine::evaluate_function: "
 
 
 def operator_text(operator: str, in_table: bool = False) -> str:
-    """Without the name of autograd's engine, which says nothing that the phase does not; in a table, where the
-    operator of
-    the same name has a row too, with a short mark instead."""
+    """Without the name of autograd's engine, which says nothing that the phase does not; in a table, where the operator
+    of the same name has a row too, with a short mark instead."""
     if not operator.startswith(_ENGINE):
         return operator
     return operator.removeprefix(_ENGINE) + (" (engine)" if in_table else "")

@@ -18,7 +18,7 @@ from leadline.analysis.findings import Finding, Findings
 from leadline.analysis.layers import merged_layers
 from leadline.analysis.rules.communication import late_rank
 from leadline.analysis.workclass import classes_of_nodes
-from leadline.names import bare
+from leadline.names import bare, told_apart
 from leadline.names.kernels import kernel_words
 from leadline.profiles.meta import is_imported
 from leadline.report.model import Place
@@ -258,7 +258,7 @@ def _where(made: _Step, words: PathWords, on_device: bool) -> tuple[Line, ...]:
         name = "" if place is not None else _name(made, row)
         whats.append(_what(made, row, one_line and not several))
         made_lines.append(Line(place, name, "", phase, forward, backward, other, ns, ns / made.account.wall_ns, node))
-    tails = _tails([module for module, _ in whats])
+    tails = told_apart([module for module, _ in whats])
     told = [" › ".join(filter(None, (tail, operator))) for tail, (_, operator) in zip(tails, whats, strict=True)]
     return tuple(replace(line, what=what) for line, what in zip(made_lines, told, strict=True))
 
@@ -304,21 +304,6 @@ def _what(made: _Step, row: int, one_line: bool) -> tuple[str, str]:
     of_module = merged_layers(tree.text("name", int(tree.frame_of[module]))) if module >= 0 else ""
     operator = bare(tree.text("name", int(tree.frame_of[outer]))) if outer >= 0 else ""
     return (of_module, operator if one_line or not of_module else "")
-
-
-def _tails(modules: list[str]) -> list[str]:
-    """Names without the part that they share, of which one that is no longer keeps its last word: `h.*.attn` of
-    `model.transformer.h.*.attn`."""
-    split = [one.split(".") for one in modules if one]
-    shared = 0
-    while True:
-        longer = [one for one in split if len(one) > shared + 1]
-        if len(longer) < 2 or any(
-            one[shared : shared + 1] not in ([], longer[0][shared : shared + 1]) for one in split
-        ):
-            break
-        shared += 1
-    return [".".join((words := one.split("."))[min(shared, len(words) - 1) :]) for one in modules]
 
 
 def _no_lines(case: Case) -> str:

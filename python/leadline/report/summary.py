@@ -83,7 +83,7 @@ def render_summary(report: Report, width: int = 100, colour: bool = False, findi
     lines = [_first_line(report), *_verdict_lines(report, width)]
     lines += [_line("time", phrases.split_text(split), _thread_note(report, i)) for i, split in _main_splits(report)]
     lines += _gpu_lines(report)
-    lines += [_line("waits" if i == 0 else "", visible(one)) for i, one in enumerate(report.waits[:2])]
+    lines += [_line("waits" if i == 0 else "", visible(one.text)) for i, one in enumerate(report.waits[:2])]
     lines += _path_lines(report, width)
     lines += _memory_lines(report)
     lines += [_line("" if i else "findings", finding_text(one)) for i, one in enumerate(findings)]

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from leadline.names import whole_parts
 from leadline.report import phrases, text_tables
 from leadline.report.encoding import PLAIN_WIDTH
 from leadline.report.findings.words import gain_text, headline, label, line_text
@@ -20,6 +21,7 @@ from leadline.report.ranks_text import render_ranks, spread_text
 from leadline.report.serving_text import serving
 from leadline.report.source import visible
 from leadline.report.steps import sentences
+from leadline.report.waits import WAIT_COLUMNS, wait_cells
 from leadline.units import duration, in_unit, percent, share, size
 from leadline.verdict.text import as_lines, head
 
@@ -143,8 +145,11 @@ def _waits(console: Console, report: Report) -> None:
     if not report.waits:
         return
     text_tables.title(console, "Waits", "what the loop's threads did in the trace window, recorded by the Linux kernel")
-    for sentence in report.waits:
-        console.print(Padding(Text(visible(sentence)), (0, 0, 0, 2)))
+    text_tables.table(console, WAIT_COLUMNS, [wait_cells(one) for one in report.waits])
+    for one in report.waits:
+        if one.causes:
+            said = Text(visible(f"{one.phase}: {'; '.join(one.causes)}"), style="bright_black")
+            console.print(Padding(said, (0, 0, 0, 2)))
 
 
 def _bar(parts: list[tuple[str, int]], whole: int, width: int) -> Text:
@@ -190,7 +195,8 @@ def _path(console: Console, rank: int, path: HotPath, part: str, value: str) -> 
     if below:
         lines.append(Text(f"{_INDENT}{below}"))
     if callers:
-        lines.append(Text(f"{_INDENT}from {callers}", style="bright_black"))
+        room = console.width - len(_INDENT) - len("from ")
+        lines.append(Text(f"{_INDENT}from {whole_parts(callers, room, ' ← ')}", style="bright_black"))
     if path.ranks is not None:
         lines.append(Text(f"{_INDENT}{spread_text(path.ranks)}", style="bright_black"))
     for line in lines:

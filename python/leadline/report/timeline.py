@@ -11,6 +11,7 @@ from leadline._dataclass import replace
 from leadline.profiles import Profile
 from leadline.report.csv_text import csv_text
 from leadline.report.source import visible
+from leadline.report.waits import WaitLine
 from leadline.steps.of_events import main_thread
 from leadline.trace.states import State
 from leadline.trace.tables import Kind, Thread, Trace, TraceError
@@ -176,7 +177,7 @@ def spent_text(spent: Spent | None) -> str:
     return ", ".join(parts)
 
 
-def wait_sentences(profile: Profile) -> tuple[str, ...]:
+def wait_lines(profile: Profile) -> tuple[WaitLine, ...]:
     """What the threads that run the loops waited for over the whole window, phase by phase; empty where the kernel was
     not recorded."""
     if not len(profile.table("kernel_events")["time_ns"]) or not len(profile.events["start_ns"]):
@@ -185,14 +186,25 @@ def wait_sentences(profile: Profile) -> tuple[str, ...]:
         found = timelines(profile)
     except TraceError:
         return ()
-    sentences = []
+    lines = []
     for line in found:
         who = f"rank {line.trace.rank}: " if len(found) > 1 and line.trace.rank >= 0 else ""
         for phase, spent in sorted(_by_phase(line).items(), key=lambda item: -item[1].wall_ns):
             waited = spent.runnable_ns + spent.blocked_ns
             if phase != WHOLE and spent.wall_ns and waited > spent.wall_ns / 20:
-                sentences.append(f"{who}{phase} {duration(spent.wall_ns)}: {spent_text(spent)}")
-    return tuple(sentences[:_MOST_SENTENCES])
+                lines.append(_wait_line(f"{who}{phase}", spent))
+    return tuple(lines[:_MOST_SENTENCES])
+
+
+def _wait_line(phase: str, spent: Spent) -> WaitLine:
+    told = [
+        f"{cause.words()} {share(cause.time_ns, spent.wall_ns)}"
+        for state in (State.RUNNABLE, State.BLOCKED)
+        for cause in [one for one in spent.causes if one.state is state][:2]
+    ]
+    text = f"{phase} {duration(spent.wall_ns)}: {spent_text(spent)}"
+    parts = (spent.running_ns, spent.runnable_ns, spent.blocked_ns, spent.unseen_ns)
+    return WaitLine(phase, spent.wall_ns, *parts, tuple(told), text)
 
 
 def _by_phase(line: Timeline) -> dict[str, Spent]:
