@@ -36,7 +36,7 @@ def find_steps(trace: Events) -> Found:
     steps = found.steps
     done = done_ns(trace.events, [step.start_ns for step in steps], [step.end_ns for step in steps])
     ended = tuple(replace(step, done_ns=int(at)) for step, at in zip(steps, done, strict=True))
-    behind = behind_ns(trace.events, steps[0].start_ns) if found.found_by != WHOLE_TRACE else LONG_AGO
+    behind = behind_ns(trace.events, steps[0].start_ns, int(done[0])) if found.found_by != WHOLE_TRACE else LONG_AGO
     return without_warm_up(without_holes(trace, replace(found, steps=ended, behind_ns=behind)))
 
 

@@ -126,7 +126,7 @@ def _in_window(profile: Profile) -> Iterator[RankSteps]:
         done = done_ns(columns, start.tolist(), end.tolist())
         numbers = np.asarray(events["step"])[rows].tolist()
         whole = zip(numbers, start.tolist(), end.tolist(), done.tolist(), strict=True)
-        behind = behind_ns(columns, int(start.min()))
+        behind = behind_ns(columns, int(start.min()), int(done[0]))
         found = without_warm_up(Found(tuple(Step(*one) for one in whole), PROFILER, behind_ns=behind))
         threads = np.asarray(events["thread"])[rows]
         yield rank_steps(

@@ -63,7 +63,8 @@ class GraphBuilder:
                 "operator": self._names.setdefault(operator, len(self._names)),
                 "parent": parent if launch is None else launch,
                 "layer": self._layers.setdefault(layer, len(self._layers)), "phase": int(phase), "step": step,
-                "bytes": bytes, "priority": priority, "group": group, "detail": -1, "alive": True,
+                "bytes": bytes, "priority": priority, "group": group, "detail": -1, "beside": False,
+                "alive": True,
             }
         )  # fmt: skip
         if launch is not None:

@@ -142,7 +142,7 @@ class Graph(GraphReading):
         task = self.tasks.append_row(
             int(kind), lane, int(duration_ns), int(gap_ns), 1, 0, -1, 0, order, self.name_id(name), 0,
             -1 if launch is None else launch, self.layer_id(layer), int(phase), step, int(bytes), priority, group, -1,
-            True,
+            False, True,
         )  # fmt: skip
         edge = EdgeType.COMMUNICATION if kind == TaskKind.COMM else EdgeType.DEPENDENCY
         for source in ahead:
@@ -177,7 +177,7 @@ class Graph(GraphReading):
             kind=np.full(count, int(TaskKind.COMM)), lane=lane, duration_ns=duration_ns, gap_ns=0, gap_level=1,
             earliest_ns=0, start_ns=-1, measured_ns=0, order=order,
             name=self.name_id(name), operator=0, parent=-1, layer=layer, phase=int(phase), step=step, bytes=bytes,
-            priority=priority, group=-1, detail=-1, alive=True,
+            priority=priority, group=-1, detail=-1, beside=False, alive=True,
         )  # fmt: skip
         ids = np.arange(first, first + count, dtype=np.int64)
         for sources, targets in ((after, ids), (ids, before)):

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leadline._dataclass import dataclass
 from leadline.whatif import reference
@@ -41,11 +42,12 @@ class Result:
     given_ns: int
     _program: Program
     _run: reference.Run
+    _beside: NDArray[np.bool_]
 
     @cached_property
     def critical_path(self) -> IntArray:
         """Task ids in time order, each the reason for the start or the end of the next."""
-        return _critical_path(self._program, self._run)
+        return _critical_path(self._program, self._run, self._beside)
 
 
 def simulate(graph: Graph, schedule: Schedule | None = None, *, compiled: bool | None = None) -> Result:
@@ -100,8 +102,7 @@ def _result(graph: Graph, program: Program, run: reference.Run) -> Result:
     start, end, slack = (np.full(count, -1, dtype=np.int64) for _ in range(3))
     start[program.ids], end[program.ids], slack[program.ids] = run.start_ns, run.end_ns, run.slack_ns
     steps = graph.info.steps or tuple(np.unique(graph.tasks["step"][program.ids]).tolist())
-    begun_ns = carried_over_ns(graph, program.ids, run.end_ns, steps)
-    completed = np.maximum(step_completions(graph.tasks["step"][program.ids], run.end_ns, steps), begun_ns)
+    completed, begun_ns = step_completions(graph, program.ids, run.end_ns, steps)
     return Result(
         start_ns=start,
         end_ns=end,
@@ -113,17 +114,8 @@ def _result(graph: Graph, program: Program, run: reference.Run) -> Result:
         given_ns=_given_ns(program, run),
         _program=program,
         _run=run,
+        _beside=graph.tasks["beside"][program.ids],
     )
-
-
-def carried_over_ns(graph: Graph, ids: IntArray, end_ns: IntArray, steps: tuple[int, ...]) -> int:
-    """When the device had done what was launched before the first step: of a device that is behind, the time that this
-    takes belongs to no step. 0 where there is no such work."""
-    if not steps:
-        return 0
-    kind, step, seen = (graph.tasks[name][ids] for name in ("kind", "step", "start_ns"))
-    carried = np.isin(kind, (int(TaskKind.GPU), int(TaskKind.COMM))) & (step < steps[0]) & (seen >= 0)
-    return int(end_ns[carried].max(initial=0))
 
 
 def _given_ns(program: Program, run: reference.Run) -> int:
@@ -132,25 +124,35 @@ def _given_ns(program: Program, run: reference.Run) -> int:
     return int(run.end_ns[source[program.edge_type == int(EdgeType.LAUNCH)]].max(initial=0))
 
 
-def step_completions(step: IntArray, end_ns: IntArray, steps: tuple[int, ...]) -> IntArray:
-    """When each step had completed: the latest end of its tasks and of all steps before; ns, parallel to `steps`.
+def step_completions(graph: Graph, ids: IntArray, end_ns: IntArray, steps: tuple[int, ...]) -> tuple[IntArray, int]:
+    """When each step had completed: the latest end of its tasks and of all steps before; ns, parallel to `steps`. And
+    when the device had done what was launched before the first: of a device that is behind, the time that this takes
+    belongs to no step; 0 where there is no such work.
 
-    Work of steps before the first counts to the first, work of later steps to the last.
+    `end_ns` is parallel to `ids`. Work of steps before the first counts to the first, work of later steps to the last,
+    and what goes on beside the steps to none.
     """
+    if not steps:
+        return np.zeros(0, dtype=np.int64), 0
+    counts = np.flatnonzero(~graph.tasks["beside"][ids])
+    ids, end_ns = ids[counts], end_ns[counts]
+    kind, step, seen = (graph.tasks[name][ids] for name in ("kind", "step", "start_ns"))
+    carried = np.isin(kind, (int(TaskKind.GPU), int(TaskKind.COMM))) & (step < steps[0]) & (seen >= 0)
+    begun = int(end_ns[carried].max(initial=0))
     row = np.clip(np.searchsorted(np.array(steps, dtype=np.int64), step, side="right") - 1, 0, None)
     latest = np.zeros(len(steps), dtype=np.int64)
-    if steps:
-        order = np.argsort(row, kind="stable")
-        first = np.searchsorted(row[order], np.arange(len(steps)))
-        held = np.flatnonzero(np.diff(first, append=row.size))  # steps that have tasks
-        latest[held] = np.maximum(np.maximum.reduceat(end_ns[order], first[held]), 0) if held.size else 0
-    return np.maximum.accumulate(latest)
+    order = np.argsort(row, kind="stable")
+    first = np.searchsorted(row[order], np.arange(len(steps)))
+    held = np.flatnonzero(np.diff(first, append=row.size))  # steps that have tasks
+    latest[held] = np.maximum(np.maximum.reduceat(end_ns[order], first[held]), 0) if held.size else 0
+    return np.maximum(np.maximum.accumulate(latest), begun), begun
 
 
-def _critical_path(program: Program, run: reference.Run) -> IntArray:
+def _critical_path(program: Program, run: reference.Run, beside: NDArray[np.bool_]) -> IntArray:
+    """Backwards from what ended the last step."""
     if program.ids.size == 0:
         return np.zeros(0, dtype=np.int64)
-    at = int(np.argmax(run.end_ns))
+    at = int(np.argmax(np.where(beside, -1, run.end_ns)))
     by_end = True
     path: list[int] = []
     while at >= 0 and len(path) <= 2 * program.ids.size:

@@ -35,6 +35,7 @@ TASK_COLUMNS: Mapping[str, str] = {
     "priority": "f8",  # smaller first on READY lanes
     "group": "i4",  # collective: tasks of one group meet; -1 for none
     "detail": "i4",  # row of graph.details; -1 for none
+    "beside": "?",  # device work that goes on beside the steps and ends none of them
     "alive": "?",  # false after remove()
 }
 EDGE_COLUMNS: Mapping[str, str] = {"src": "i4", "dst": "i4", "type": "u1", "latency_ns": "i8"}

@@ -18,7 +18,7 @@ from leadline.whatif.build.whole import doubt_parts
 from leadline.whatif.graph import DeviceInfo, Graph, GraphInfo
 from leadline.whatif.groups import contradicts
 from leadline.whatif.kinds import TaskKind
-from leadline.whatif.simulator import carried_over_ns, step_completions
+from leadline.whatif.simulator import step_completions
 
 _NEGLIGIBLE = 0.0005  # of the window; idle time below this is counted in the graph but not worth a warning
 
@@ -88,8 +88,7 @@ def placed(draft: Draft, window: Window, origin_ns: int, drift: float = 0.0) -> 
 def with_measured(graph: Graph) -> Graph:
     """The graph with the measured time of its steps in `info`."""
     ends = graph.column("start_ns") + graph.column("measured_ns")
-    begun = carried_over_ns(graph, np.arange(len(graph)), ends, graph.info.steps)
-    completed = np.maximum(step_completions(graph.column("step"), ends, graph.info.steps), begun)
+    completed, begun = step_completions(graph, np.arange(len(graph)), ends, graph.info.steps)
     steps = tuple(np.diff(completed, prepend=begun).tolist())
     graph.info = replace(graph.info, step_ns=steps, measured_ns=sum(steps))
     return graph

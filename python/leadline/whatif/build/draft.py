@@ -16,7 +16,7 @@ _FREE = np.iinfo(np.int64).min  # a task that may start as soon as what it depen
 _DEFAULTS: dict[str, Any] = {
     "start_ns": 0, "duration_ns": 0, "measured_ns": 0, "gap_ns": 0, "gap_level": 1, "earliest_ns": 0, "operator": 0,
     "parent": -1, "layer": 0, "phase": 0, "step": -1, "bytes": 0, "priority": 0.0, "group": -1, "detail": -1,
-    "alive": True, "row": -1, "end_ns": 0, "tie": 0.0, "order": 0.0, "not_before_ns": _FREE,
+    "beside": False, "alive": True, "row": -1, "end_ns": 0, "tie": 0.0, "order": 0.0, "not_before_ns": _FREE,
 }  # fmt: skip
 # event row, measured end, order among equal starts, and `earliest_ns` as a time of the trace
 _EXTRA = {"row": "i8", "end_ns": "i8", "tie": "f8", "not_before_ns": "i8"}

@@ -48,6 +48,16 @@ def _steps(draft: Draft, steps: Sequence[Step]) -> None:
     own[launched] = own[parent[launched]]
     own[draft.carried] = -1
     draft["step"][:] = own
+    _beside(draft, steps)
+
+
+def _beside(draft: Draft, steps: Sequence[Step]) -> None:
+    """Mark device work that goes on when its step was done, that of before the window when the first step was."""
+    device = np.flatnonzero(np.isin(draft["kind"], [TaskKind.GPU, TaskKind.COMM]) & (draft["row"] >= 0))
+    place = {step.number: at for at, step in enumerate(steps)}
+    at = np.array([place.get(number, 0) for number in draft["step"][device].tolist()], dtype=np.int64)
+    done = np.array([step.done_ns for step in steps], dtype=np.int64)
+    draft["beside"][device] = draft.trace.end_ns[draft["row"][device]] > done[at]
 
 
 def _inherit(draft: Draft, column: str) -> None:
