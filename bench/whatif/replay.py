@@ -151,9 +151,9 @@ def rank_rows(graph: Graph) -> list[dict[str, Any]]:
     rows = []
     for rank in graph.info.ranks:
         mine = np.flatnonzero(graph.rank_of_tasks() == rank)
-        step = graph.column("step")[mine]
         before, after = (
-            int(step_completions(step, ends[mine], graph.info.steps)[-1]) for ends in (measured, result.end_ns)
+            int(step_completions(graph, mine, ends[mine], graph.info.steps)[0][-1])
+            for ends in (measured, result.end_ns)
         )
         comm = mine[graph.column("kind")[mine] == TaskKind.COMM]
         rows.append({

@@ -249,10 +249,33 @@ bool EventReader::take(const Event& event) {
   if (phase == "s" || phase == "f") return event.category.raw != "fwdbwd" || options_.marks_only || take_flow(event);
   if (phase == "M") return event.name.raw != "thread_name" || take_thread_name(event);
   if (phase == "i") return event.name.raw != "[memory]" || options_.marks_only || take_memory(event);
+  if (phase == "B" || phase == "E") return take_border(event, phase == "E");
+  if ((phase == "b" || phase == "S") && counts(event)) ++asynchronous.events;
   return true;
 }
 
-bool EventReader::take_span(const Event& event) {
+bool EventReader::counts(const Event& event) {
+  const Category category = category_of(event.category);
+  return category != Category::other && category != Category::unknown;
+}
+
+// A span of which the end is not known yet, or an end. A begin that lacks something still has an end.
+bool EventReader::take_border(const Event& event, bool end) {
+  const auto ts = number_of(event.ts);
+  if (!ts) return false;
+  const size_t before = events.ts.size();
+  const bool taken = end || take_span(event, true);
+  const int64_t begun = events.ts.size() > before ? static_cast<int64_t>(before) : BorderColumns::kUncounted;
+  std::string track(event.pid.raw);
+  track += '\0';
+  track += event.tid.raw;
+  borders.row.push_back(end ? BorderColumns::kEnd : begun);
+  borders.track.push_back(tracks_.row(track));
+  borders.ts.push_back(ts->real);
+  return taken;
+}
+
+bool EventReader::take_span(const Event& event, bool open) {
   Category category = category_of(event.category);
   if (event.category.type == JsonType::none) category = category_of_event_list(event);
   if (category == Category::unknown && !options_.marks_only) category = category_of_unknown(event);
@@ -274,7 +297,10 @@ bool EventReader::take_span(const Event& event) {
     }
   }
   const auto ts = number_of(event.ts);
-  const auto dur = event.dur.type == JsonType::none ? std::optional(Number{0.0, 0, 0}) : number_of(event.dur);
+  const Number kOpen{std::numeric_limits<double>::infinity(), std::nullopt, std::nullopt};
+  const auto dur = open                               ? std::optional(kOpen)
+                   : event.dur.type == JsonType::none ? std::optional(Number{0.0, 0, 0})
+                                                      : number_of(event.dur);
   if (!ts || !dur) return false;
   if (!(ts->real <= options_.high_us && ts->real + dur->real >= options_.low_us) &&
       (std::isfinite(options_.low_us) || std::isfinite(options_.high_us))) {

@@ -54,6 +54,15 @@ struct SyncColumns {
   std::vector<int64_t> correlation, waiting, awaited, record;
 };
 
+// Begins and ends of spans that are told apart (phases B and E), in the order of the file: whose thread, when, and the
+// row of the event that began; kEnd for an end, kUncounted for the begin of what does not count.
+struct BorderColumns {
+  static constexpr int64_t kUncounted = -1, kEnd = -2;
+  std::vector<int64_t> row;
+  std::vector<int32_t> track;
+  std::vector<double> ts;
+};
+
 struct MemoryColumns {
   std::vector<double> ts;
   std::vector<int64_t> size, device_type;
@@ -87,12 +96,14 @@ class EventReader {
   EventColumns events;
   FlowColumns flows;
   SyncColumns syncs;
+  BorderColumns borders;
   MemoryColumns memory;
   ThreadColumns threads;
   std::vector<Unfamiliar> unfamiliar;
   Interner names;
   Interner details;      // members of `args` that tell of shapes, types, groups and grids, as JSON without its braces
   Lost malformed;        // lack what they need
+  Lost asynchronous;     // spans on no thread, which may end anywhere
   Lost broken;           // are no JSON, and were stepped over
   bool damaged = false;  // what is no JSON was stepped over, events or not
   bool legacy = false;   // every range is called an operator, as torch 1.8 to 1.11 and its EventList do
@@ -112,7 +123,9 @@ class EventReader {
 
   // False when the event lacks what it needs.
   bool take(const Event& event);
-  bool take_span(const Event& event);
+  bool take_span(const Event& event, bool open = false);
+  bool take_border(const Event& event, bool end);
+  bool counts(const Event& event);
   bool take_flow(const Event& event);
   bool take_sync(const Event& event);
   bool take_memory(const Event& event);
@@ -135,7 +148,7 @@ class EventReader {
   size_t begin_ = 0;
   bool seeking_ = false;        // from damage on, until the next object begins
   bool behind_damage_ = false;  // until an object is an event
-  Interner flow_ids_, correlation_ids_;
+  Interner flow_ids_, correlation_ids_, tracks_;
   std::unordered_map<ThreadKey, int32_t, ThreadHash> thread_rows_;
   std::string last_process_, last_tid_;  // of the last event, as in the file: most follow one of the same thread
   int32_t last_row_ = -1;

@@ -83,6 +83,11 @@ nb::tuple syncs(EventReader& reader) {
                         array(std::move(from.awaited)), array(std::move(from.record)));
 }
 
+nb::tuple borders(EventReader& reader) {
+  auto& from = reader.borders;
+  return nb::make_tuple(array(std::move(from.row)), array(std::move(from.track)), array(std::move(from.ts)));
+}
+
 nb::tuple memory(EventReader& reader) {
   auto& from = reader.memory;
   return nb::make_tuple(array(std::move(from.ts)), array(std::move(from.size)), array(std::move(from.device_type)));
@@ -191,6 +196,7 @@ NB_MODULE(_events, module) {
       .def("events", &events)
       .def("flows", &flows)
       .def("syncs", &syncs)
+      .def("borders", &borders)
       .def("memory", &memory)
       .def("threads", &threads)
       .def("unfamiliar",
@@ -204,6 +210,7 @@ NB_MODULE(_events, module) {
       .def("names", [](const EventReader& reader) { return texts(reader.names); })
       .def("details", [](const EventReader& reader) { return text(joined(reader.details)); })
       .def_prop_ro("malformed", [](const EventReader& reader) { return pair(reader.malformed); })
+      .def_prop_ro("asynchronous", [](const EventReader& reader) { return pair(reader.asynchronous); })
       .def_prop_ro("broken", [](const EventReader& reader) { return pair(reader.broken); })
       .def_ro("damaged", &EventReader::damaged)
       .def_ro("legacy", &EventReader::legacy);

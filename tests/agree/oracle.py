@@ -84,7 +84,7 @@ def phase_of(name: str) -> str | None:
 def read(events: list[dict[str, Any]], *, process_of_device: dict[int, int] | None = None) -> Oracle:
     """Everything of the oracle. `process_of_device`: where several processes are in the file, whose each device is."""
     found = Oracle()
-    spans = [event for event in events if event.get("ph") == "X"]
+    spans = whole(events)
     busy: dict[int, list[tuple[int, int]]] = defaultdict(list)
     calls: dict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
     open_operators: dict[Any, list[dict[str, Any]]] = defaultdict(list)
@@ -124,6 +124,30 @@ def read(events: list[dict[str, Any]], *, process_of_device: dict[int, int] | No
         found.launched[event["name"], holder] += 1
     found.busy = {device: covered(pairs) for device, pairs in busy.items()}
     return found
+
+
+def whole(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Spans of one event, and of two: an end (E) closes what its thread began (B) last."""
+    spans = [event for event in events if event.get("ph") == "X"]
+    begun: dict[Any, list[dict[str, Any]]] = defaultdict(list)
+    for event in sorted((one for one in events if one.get("ph") in ("B", "E")), key=lambda one: float(one["ts"])):
+        stack = begun[event["pid"], event["tid"]]
+        if event["ph"] == "B":
+            stack.append(event)
+        elif stack:
+            begin = stack.pop()
+            spans.append({**begin, "ph": "X", "dur": float(event["ts"]) - float(begin["ts"])})
+    return spans
+
+
+def halves(events: list[dict[str, Any]]) -> int:
+    """Ends without a begin, and begins without an end of spans that count."""
+    sides = [event for event in events if event.get("ph") in ("B", "E")]
+    paired = whole(sides)
+    begins = Counter(str(one.get("cat")) for one in sides if one["ph"] == "B")
+    lonely = begins - Counter(str(one.get("cat")) for one in paired)
+    ends = sum(one["ph"] == "E" for one in sides) - len(paired)
+    return ends + sum(count for category, count in lonely.items() if category != "python_function")
 
 
 def known(event: dict[str, Any]) -> bool:

@@ -124,6 +124,11 @@ class PlainReader:
         phase = event["ph"]
         if phase == "X":
             self._span(event)
+        elif phase == "B":  # open until its end is known
+            real(event["ts"])
+            self._span({**event, "dur": math.inf})
+        elif phase == "E":
+            real(event["ts"])
         elif phase in ("s", "f") and isinstance(phase, str) and event.get("cat") == "fwdbwd":
             thread, at, number = self._thread(event), real(event["ts"]), event["id"]
             if not abs(at) < LARGEST:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from leadline._dataclass import dataclass
 from leadline.profiles import Profile
 from leadline.profiles.fold.restore import stored_ranks
-from leadline.profiles.fold.state import LAWFUL, MISSING, PARTIAL, Rank
+from leadline.profiles.fold.state import LAWFUL, MISSING, PARTIAL, UNTIMED, Rank
 from leadline.profiles.fold.wide import as_float, from_pair
 from leadline.profiles.tree import metric_kind
 
@@ -57,7 +57,7 @@ class RankView:
         """Every rank of the job, missing ones too: rows of the table ranks."""
         self.rows = [row for row, rank in enumerate(self.all) if rank.status != MISSING]
         self.ranks = [self.all[row] for row in self.rows]
-        found = {name for rank in self.ranks for name in rank.values} - {_ATTACHED}
+        found = {name for rank in self.ranks for name in rank.values} - {_ATTACHED, UNTIMED}
         known = [name for name in _ORDER if name in found]
         self.names = [*known, *sorted(found - set(known))]
 
@@ -95,8 +95,7 @@ class RankView:
     @cached_property
     def steps(self) -> Matrix:
         """Steps that every rank has ended; 1 where no step was seen on any, so that "per step" is "in all"."""
-        counted = self.count("steps")
-        return np.maximum(counted, 1)
+        return np.maximum(np.array([rank.steps_ended for rank in self.ranks], np.int64), 1)
 
     @property
     def missing(self) -> list[int]:

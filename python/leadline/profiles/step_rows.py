@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +44,14 @@ class StepRows:
     @property
     def count(self) -> int:
         return sum(span["count"] for span in self.spans)
+
+
+def untimed(steps: StepRows, record: Mapping[str, Any]) -> int:
+    """How many steps ended beside those that were timed, of a process that says `record` of itself. The first one's end
+    is the first border that is known, so it is not among them; unless its beginning is known as well: the training
+    profiler's start() marks it, and in a file that goes on where another one ended it is the end of the step before."""
+    marked = bool(steps.spans) and steps.spans[0]["first"] == 0
+    return 0 if marked or record.get("first_step_begun") is True else 1
 
 
 def one_step(number: int, wall_ns: int, **counted: int) -> dict[str, int]:

@@ -106,7 +106,7 @@ def ranks_of(profile: Profile) -> Ranks | None:
         hosts=len(view.hosts),
         missing=ranges(view.missing),
         partial=ranges(view.partial),
-        steps=int(view.count("steps").max(initial=0)),
+        steps=max((rank.steps_ended for rank in view.ranks), default=0),
         spreads=tuple(_spread(view, one) for one in view.spreads()),
         late=tuple(_late(view, one) for one in found.stragglers),
         lawful=_lawful(found),

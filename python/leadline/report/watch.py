@@ -65,7 +65,7 @@ def _row(rank: Rank, before: Rank | None, now_ns: int) -> str:
     state = "silent" if _silent(rank, now_ns) else "running" if rank.status == PARTIAL else "ended"
     who = f"{rank_label(rank)} {rank.host}"
     begun = number(rank.values.get("collectives", (0, 0))[1])
-    return f"{who[:23]:<24}{age:>12}{number(steps):>9}{step:>11}{waits:>8}{begun:>13}  {state}"
+    return f"{who[:23]:<24}{age:>12}{number(rank.steps_ended):>9}{step:>11}{waits:>8}{begun:>13}  {state}"
 
 
 def _silent(rank: Rank, now_ns: int) -> bool:

@@ -7,7 +7,7 @@ operator never is, unless nothing but launches of kernels is known.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 import numpy as np
@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from leadline._dataclass import dataclass, replace
 from leadline.profiles import Profile, Tree
+from leadline.profiles.fold.restore import stored_ranks
 from leadline.profiles.lineage import record_of_rows
 from leadline.profiles.meta import is_imported
 from leadline.profiles.rollup import nearest
-from leadline.profiles.step_rows import rows_of
+from leadline.profiles.step_rows import StepRows, rows_of, untimed
 from leadline.schema import FrameKind
 from leadline.steps.jax_programs import compiled_functions, differentiated, function_of
 from leadline.steps.model import BATCHES, LAUNCHES, MODULE_CALLS, OPTIMIZER, PROGRAM_CALLS, STEP_CALLS
@@ -76,12 +77,25 @@ def recorded_steps(profile: Profile) -> dict[int, Recorded]:
 def counted(profile: Profile) -> Iterator[Counted]:
     """The steps of each process in which something repeats."""
     tree = profile.tree
-    begun = {row for row, record in enumerate(record_of_rows(profile)) if record.get("first_step_begun") is True}
-    seen = _Tree(tree, is_imported(profile.meta), recorded_steps(profile), begun)
+    recorded = recorded_steps(profile)
+    seen = _Tree(tree, is_imported(profile.meta), recorded, _untimed(profile, recorded))
     for process in profile.processes:
         one = seen.of_process(process.row, process.node.row)
         if one is not None:
             yield one
+
+
+def _untimed(profile: Profile, recorded: Mapping[int, Recorded]) -> dict[int, int]:
+    """Of each process how many steps ended that were not timed; where ranks are folded into it, of all of them."""
+    if ranks := stored_ranks(profile.tables):
+        found: dict[int, int] = {}
+        for rank, process in zip(ranks, profile.tables["ranks"]["process"].tolist(), strict=True):
+            found[process] = found.get(process, 0) + rank.steps_untimed
+        return found
+    return {
+        row: untimed(recorded[row].rows if row in recorded else StepRows(), record)
+        for row, record in enumerate(record_of_rows(profile))
+    }
 
 
 class _ByProcess:
@@ -100,10 +114,12 @@ class _ByProcess:
 class _Tree:
     """The columns that all processes share."""
 
-    def __init__(self, tree: Tree, imported: bool, recorded: Mapping[int, Recorded], begun: Set[int]) -> None:
+    def __init__(
+        self, tree: Tree, imported: bool, recorded: Mapping[int, Recorded], untimed: Mapping[int, int]
+    ) -> None:
         self.tree = tree
         self.recorded = recorded
-        self.begun = begun  # processes that say when their first step began
+        self.untimed = untimed  # by process
         self.imported = imported  # a trace without marks may begin and end anywhere
         kinds = tree.kinds
         self.process = nearest(tree.shape, kinds == int(FrameKind.PROCESS))
@@ -160,12 +176,8 @@ class _Tree:
         return self._timed(one, spans, number, process)
 
     def _ended(self, process: int, timed: int) -> int:
-        """How many steps ended, where so many were timed. The first one's end is the first border that is known, so it
-        is not among those that were timed; unless its beginning is known as well: the training profiler's start() marks
-        it, and in a file that goes on where another one ended it is the end of the step before."""
-        recorded = self.recorded.get(process)
-        first = recorded is not None and bool(recorded.rows.spans) and recorded.rows.spans[0]["first"] == 0
-        return timed if first or process in self.begun else timed + 1
+        """How many steps ended, where so many were timed."""
+        return timed + self.untimed.get(process, 1)
 
     def _thread_of(self, row: int) -> int:
         return self.threads.get(int(self.thread[row]), -1)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.trace.begin_end import paired
 from leadline.trace.event_types import call_kind, settle
 from leadline.trace.foreign import refusal
 from leadline.trace.jsonstream import TraceText
@@ -70,12 +71,17 @@ def _read(
     finally:
         stream.close()
     columns: dict[str, NDArray[Any]] = reader.events()
-    return (_assemble(reader, columns, text, source) if columns["ts"].size else None), text.bytes_read
+    kept, unpaired = paired(columns["ts"], columns["dur"], *reader.borders(), low_us)
+    if not kept.all():
+        columns = {name: values[kept] for name, values in columns.items()}
+    return (_assemble(reader, columns, text, source, unpaired) if columns["ts"].size else None), text.bytes_read
 
 
-def _assemble(reader: Any, columns: dict[str, NDArray[Any]], text: TraceText, source: Source) -> Trace:
+def _assemble(reader: Any, columns: dict[str, NDArray[Any]], text: TraceText, source: Source, unpaired: int) -> Trace:
     ts, dur = columns.pop("ts"), columns.pop("dur")
     plausible, warnings, unread = _plausible(ts, dur)
+    unread |= _lost((unpaired, 0.0), "a begin without an end, or an end without a begin,")
+    unread |= _lost(reader.asynchronous, "on no thread (asynchronous)")
     warnings += text.damage
     unread |= _lost(reader.broken, "damaged") | _lost(reader.malformed, "without a field that they need")
     unread |= _left_out(unfamiliar := reader.unfamiliar())

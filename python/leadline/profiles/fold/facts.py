@@ -7,7 +7,8 @@
     outside operators   of the main thread: wall less all of the above; Python, waits, idleness
     gpu_time PHASE      on the device, outside collectives; `gpu_time communication` in them
     peak                bytes alive at the peak, of the device that has most
-    steps               ends of steps, and the time between them
+    steps               steps that were timed, from end to end, and that time
+    first step          counted for each first step that ended without a known beginning, so that it is not in `steps`
     collectives         collectives begun (by the operators that issue them), and the time that took
     attached            counted once where measuring was begun from outside, so that the rank had begun more of them
 

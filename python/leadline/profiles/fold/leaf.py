@@ -27,6 +27,7 @@ from leadline.profiles.fold.keys import frame_keys, process_key
 from leadline.profiles.fold.state import (
     COST,
     PARTIAL,
+    UNTIMED,
     WHOLE,
     Column,
     DeviceKind,
@@ -125,7 +126,10 @@ def fold_rank(pieces: Sequence[tuple[Source, Sequence[Member]]], facts: RankFact
     ranks = []
     if facts is not None:
         of_mains = _of_mains(parts, shape, keys, frame, sums)
-        ranks.append(_rank(facts, parts, rank_values(keys, shape, frame, of_mains, mains)))
+        values = rank_values(keys, shape, frame, of_mains, mains)
+        if "steps" in values and (number := _untimed(parts)):
+            values[UNTIMED] = (0, number)
+        ranks.append(_rank(facts, parts, values))
     spreads, histograms = ({}, {}) if facts is None else _spreads(shape, sums)
     return Fold(
         by=by,
@@ -349,6 +353,23 @@ def _losses(parts: Sequence[_Part]) -> dict[tuple[bytes, int, str], int]:
                 key = groups[process], kind, _NUMBERS.sub("*", tables.strings[detail])
                 made[key] = made.get(key, 0) + count
     return made
+
+
+def _untimed(parts: Sequence[_Part]) -> int:
+    """Steps of the main processes that ended without being timed; a start that recorded no step where another did
+    ended none."""
+    found: list[tuple[bool, int]] = []
+    for part in parts:
+        process_of = part.source.tables["threads"]["process"]
+        steps: dict[int, list[step_rows.StepRows]] = {}
+        for thread, one in step_rows.rows_of(part.source.tables).items():
+            steps.setdefault(int(process_of[thread]), []).append(one)
+        for member in part.members:
+            if member.main:
+                rows = step_rows.together(steps.get(member.row, []))
+                found.append((bool(rows.spans), step_rows.untimed(rows, part.source.records[member.row])))
+    recorded = any(known for known, _ in found)
+    return sum(number for known, number in found if known or not recorded)
 
 
 def _rank(facts: RankFacts, parts: Sequence[_Part], values: Mapping[str, tuple[int, int]]) -> Rank:

@@ -22,6 +22,8 @@ Ids = NDArray[np.int64]
 
 COST = ("callbacks_ns", "flush_ns", "events", "held_bytes")
 """What processes say of their own cost, as in meta.json."""
+UNTIMED = "first step"
+"""The value of a rank that counts steps which ended without a known beginning."""
 WHOLE, PARTIAL, MISSING = 0, 1, 2
 """Status of a rank: stopped in order, taken from its last segment, not there."""
 LAWFUL = ("pp", "ep")
@@ -45,6 +47,16 @@ class Rank:
     start_ns: int = 0
     end_ns: int = 0
     values: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def steps_untimed(self) -> int:
+        """Steps that ended without a known beginning."""
+        return self.values.get(UNTIMED, (0, 0))[1]
+
+    @property
+    def steps_ended(self) -> int:
+        """Steps that ended, timed or not."""
+        return self.values.get("steps", (0, 0))[1] + self.steps_untimed
 
     @property
     def order(self) -> tuple[bool, int, str]:
