@@ -18,24 +18,33 @@ class EventMap {
     std::int64_t stream = -1;
   };
 
+  // Of two threads that write one place at once the first is kept: a collision forgets, it never mixes.
   void record(const void* event, std::uint32_t correlation, std::int64_t stream) noexcept {
     Slot& slot = slots_[index(event)];
-    slot.event.exchange(nullptr, std::memory_order_acq_rel);
-    slot.correlation.store(correlation, std::memory_order_relaxed);
-    slot.stream.store(stream, std::memory_order_relaxed);
+    std::uint32_t version = slot.version.load(std::memory_order_relaxed);
+    if ((version & 1) != 0 || !slot.version.compare_exchange_strong(version, version + 1, std::memory_order_acquire)) {
+      return;
+    }
     slot.event.store(event, std::memory_order_release);
+    slot.correlation.store(correlation, std::memory_order_release);
+    slot.stream.store(stream, std::memory_order_release);
+    slot.version.store(version + 2, std::memory_order_release);
   }
 
   Recorded find(const void* event) const noexcept {
     const Slot& slot = slots_[index(event)];
+    const std::uint32_t version = slot.version.load(std::memory_order_acquire);
     if (slot.event.load(std::memory_order_acquire) != event) return {};
-    Recorded recorded{slot.correlation.load(std::memory_order_acquire), slot.stream.load(std::memory_order_acquire)};
-    return slot.event.load(std::memory_order_relaxed) == event ? recorded : Recorded{};
+    const Recorded recorded{slot.correlation.load(std::memory_order_acquire),
+                            slot.stream.load(std::memory_order_acquire)};
+    const bool whole = (version & 1) == 0 && slot.version.load(std::memory_order_relaxed) == version;
+    return whole ? recorded : Recorded{};
   }
 
  private:
   static constexpr std::size_t kSlots = 1u << 13;
   struct Slot {
+    std::atomic<std::uint32_t> version{0};  // odd while somebody writes
     std::atomic<const void*> event{nullptr};
     std::atomic<std::uint32_t> correlation{0};
     std::atomic<std::int64_t> stream{-1};

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gpu/buffer_pool.h"
+#include "gpu/event_map.h"
 #include "gpu/graph_map.h"
 #include "gpu/host_memory.h"
 #include "gpu/stream_queue.h"
@@ -114,6 +115,35 @@ TEST_CASE("locked memory is looked up while other threads lock and give back") {
   writer.join();
   CHECK(never_pageable);
   CHECK(memory->of((1 << 20) + 5) == Memory::kPinned);
+}
+
+TEST_CASE("events of two threads in one place of the map are never mixed") {
+  const auto map = std::make_unique<EventMap>();
+  const auto handle = [](std::uint64_t number) { return reinterpret_cast<const void*>(number); };
+  const void* const one = handle(64);
+  map->record(one, 1, 1);
+  std::uint64_t other = 128;  // until one takes the place of the first
+  for (; map->find(one).correlation != 0; other += 64) map->record(handle(other), 2, 2);
+  const void* const two = handle(other - 64);
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    for (int round = 0; round < 400'000; ++round) map->record(one, 1, 1);
+    done = true;
+  });
+  std::thread rival([&] {
+    while (!done) map->record(two, 2, 2);
+  });
+  bool mixed = false;
+  while (!done) {
+    const EventMap::Recorded first = map->find(one), second = map->find(two);
+    mixed = mixed || first.correlation == 2 || first.stream == 2 || second.correlation == 1 || second.stream == 1;
+  }
+  writer.join();
+  rival.join();
+  CHECK_FALSE(mixed);
+  map->record(two, 7, 9);
+  CHECK(map->find(two).correlation == 7);
+  CHECK(map->find(two).stream == 9);
 }
 
 }  // namespace leadline::gpu

@@ -1,8 +1,10 @@
 #include "writer/snapshot.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -39,18 +41,15 @@ void add_freed_later(MergedTree& tree, MemoryLedger& ledger) {
   }
 }
 
+// Column by column, so that a window of a million events is not in memory once more as rows.
 tables::Events events_table(MergedTree& tree, const TraceEventSource& source) {
-  std::vector<TraceEvent> events;
-  source.for_each_event([&](const TraceEvent& event) { events.push_back(event); });
-  std::stable_sort(events.begin(), events.end(),
-                   [](const TraceEvent& a, const TraceEvent& b) { return a.start_ns < b.start_ns; });
   const auto row = [&](ThreadIndex thread) {
     if (!tree.has_thread(thread)) return std::int32_t{-1};
     tree.thread_node(thread);  // its row is made when the thread is new
     return static_cast<std::int32_t>(raw(thread));
   };
   tables::Events table;
-  for (const TraceEvent& event : events) {
+  source.for_each_event([&](const TraceEvent& event) {
     table.start_ns.push_back(event.start_ns);
     table.duration_ns.push_back(event.duration_ns);
     table.kind.push_back(static_cast<std::uint8_t>(event.kind));
@@ -66,7 +65,24 @@ tables::Events events_table(MergedTree& tree, const TraceEventSource& source) {
     table.awaits_correlation.push_back(event.awaits_correlation);
     table.graph_node.push_back(event.graph_node);
     table.step.push_back(event.step);
-  }
+  });
+  std::vector<std::uint32_t> order(table.start_ns.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return table.start_ns[a] < table.start_ns[b]; });
+  const auto sort = [&](auto&... columns) {
+    const auto one = [&](auto& column) {
+      std::remove_reference_t<decltype(column)> sorted;
+      sorted.reserve(order.size());
+      for (const std::uint32_t from : order) sorted.push_back(column[from]);
+      column = std::move(sorted);
+    };
+    (one(columns), ...);
+  };
+  auto& [start, duration, kind, node, thread, device, stream, correlation, sequence, forward, bytes, awaits, awaited,
+         graph, step] = table;
+  sort(start, duration, kind, node, thread, device, stream, correlation, sequence, forward, bytes, awaits, awaited,
+       graph, step);
   return table;
 }
 
