@@ -266,9 +266,7 @@ bool EventReader::take_border(const Event& event, bool end) {
   const size_t before = events.ts.size();
   const bool taken = end || take_span(event, true);
   const int64_t begun = events.ts.size() > before ? static_cast<int64_t>(before) : BorderColumns::kUncounted;
-  std::string track(event.pid.raw);
-  track += '\0';
-  track += event.tid.raw;
+  const std::string track = std::string(event.pid.raw) + '\0' + std::string(event.tid.raw);
   borders.row.push_back(end ? BorderColumns::kEnd : begun);
   borders.track.push_back(tracks_.row(track));
   borders.ts.push_back(ts->real);

@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 
 from leadline._dataclass import dataclass, replace
 from leadline.profiles import Profile, Tree
-from leadline.profiles.fold.restore import stored_ranks
-from leadline.profiles.lineage import record_of_rows
 from leadline.profiles.meta import is_imported
 from leadline.profiles.rollup import nearest
-from leadline.profiles.step_rows import StepRows, rows_of, untimed
+from leadline.profiles.step_rows import rows_of
 from leadline.schema import FrameKind
 from leadline.steps.jax_programs import compiled_functions, differentiated, function_of
 from leadline.steps.model import BATCHES, LAUNCHES, MODULE_CALLS, OPTIMIZER, PROGRAM_CALLS, STEP_CALLS
 from leadline.steps.recorded import ACCIDENT, ENOUGH, Recorded, by_process
+from leadline.steps.untimed import untimed_steps
 
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -78,24 +77,11 @@ def counted(profile: Profile) -> Iterator[Counted]:
     """The steps of each process in which something repeats."""
     tree = profile.tree
     recorded = recorded_steps(profile)
-    seen = _Tree(tree, is_imported(profile.meta), recorded, _untimed(profile, recorded))
+    seen = _Tree(tree, is_imported(profile.meta), recorded, untimed_steps(profile, recorded))
     for process in profile.processes:
         one = seen.of_process(process.row, process.node.row)
         if one is not None:
             yield one
-
-
-def _untimed(profile: Profile, recorded: Mapping[int, Recorded]) -> dict[int, int]:
-    """Of each process how many steps ended that were not timed; where ranks are folded into it, of all of them."""
-    if ranks := stored_ranks(profile.tables):
-        found: dict[int, int] = {}
-        for rank, process in zip(ranks, profile.tables["ranks"]["process"].tolist(), strict=True):
-            found[process] = found.get(process, 0) + rank.steps_untimed
-        return found
-    return {
-        row: untimed(recorded[row].rows if row in recorded else StepRows(), record)
-        for row, record in enumerate(record_of_rows(profile))
-    }
 
 
 class _ByProcess:

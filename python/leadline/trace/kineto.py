@@ -71,7 +71,8 @@ def _read(
     finally:
         stream.close()
     columns: dict[str, NDArray[Any]] = reader.events()
-    kept, unpaired = paired(columns["ts"], columns["dur"], *reader.borders(), low_us)
+    row, track, at = reader.borders()
+    kept, unpaired = paired(columns["ts"], columns["dur"], row, track, at, low_us)
     if not kept.all():
         columns = {name: values[kept] for name, values in columns.items()}
     return (_assemble(reader, columns, text, source, unpaired) if columns["ts"].size else None), text.bytes_read

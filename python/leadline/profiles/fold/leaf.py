@@ -27,7 +27,6 @@ from leadline.profiles.fold.keys import frame_keys, process_key
 from leadline.profiles.fold.state import (
     COST,
     PARTIAL,
-    UNTIMED,
     WHOLE,
     Column,
     DeviceKind,
@@ -41,6 +40,7 @@ from leadline.profiles.fold.state import (
     ThreadSums,
     rows_of,
 )
+from leadline.profiles.fold.untimed import untimed_steps
 from leadline.profiles.fold.wide import MOST, bins, limbs_of_floats, squares_of, sums_of
 from leadline.profiles.lineage import record_of_rows
 from leadline.profiles.mains import main_threads
@@ -53,8 +53,7 @@ from leadline.schema import MetricKind
 SPREADS = (MetricKind.TIME, MetricKind.GPU_TIME, MetricKind.WAIT_TIME, MetricKind.SYNC_TIME, MetricKind.ALLOC_BYTES)
 """Metrics of which statistics over ranks are kept."""
 _SMALLEST = 100_000
-"""A path below this part of its rank's sum has no statistics: a rule of that rank alone, so the order of joins cannot
-show."""
+"""A path below this part of its rank's sum has no statistics, so that the order of joins cannot show."""
 _NUMBERS = re.compile(r"\d{3,}")
 """Pids and times in sentences of losses, which would keep those of all ranks apart."""
 _DEVICE_FACTS = ("type", "compute_capability", "multiprocessors", "vendor", "architecture", "wavefront")
@@ -127,9 +126,7 @@ def fold_rank(pieces: Sequence[tuple[Source, Sequence[Member]]], facts: RankFact
     if facts is not None:
         of_mains = _of_mains(parts, shape, keys, frame, sums)
         values = rank_values(keys, shape, frame, of_mains, mains)
-        if "steps" in values and (number := _untimed(parts)):
-            values[UNTIMED] = (0, number)
-        ranks.append(_rank(facts, parts, values))
+        ranks.append(_rank(facts, parts, values | untimed_steps(values, pieces)))
     spreads, histograms = ({}, {}) if facts is None else _spreads(shape, sums)
     return Fold(
         by=by,
@@ -298,8 +295,7 @@ def _spreads(shape: Shape, sums: Mapping[Column, Sums]) -> tuple[dict[int, Sprea
         node = np.flatnonzero((inclusive > 0) & (inclusive >= inclusive[0] // _SMALLEST))
         if not len(node):
             continue
-        value = inclusive[node]
-        one_rank, zero = np.ones(len(node), np.int64), np.zeros(len(node), np.int64)
+        value, one_rank, zero = inclusive[node], np.ones(len(node), np.int64), np.zeros(len(node), np.int64)
         spreads[metric] = Spread(node, one_rank, sums_of(value), squares_of(value), value, value, zero, zero)
         histograms[metric] = Histogram.of(node, bins(value), one_rank)
     return spreads, histograms
@@ -353,23 +349,6 @@ def _losses(parts: Sequence[_Part]) -> dict[tuple[bytes, int, str], int]:
                 key = groups[process], kind, _NUMBERS.sub("*", tables.strings[detail])
                 made[key] = made.get(key, 0) + count
     return made
-
-
-def _untimed(parts: Sequence[_Part]) -> int:
-    """Steps of the main processes that ended without being timed; a start that recorded no step where another did
-    ended none."""
-    found: list[tuple[bool, int]] = []
-    for part in parts:
-        process_of = part.source.tables["threads"]["process"]
-        steps: dict[int, list[step_rows.StepRows]] = {}
-        for thread, one in step_rows.rows_of(part.source.tables).items():
-            steps.setdefault(int(process_of[thread]), []).append(one)
-        for member in part.members:
-            if member.main:
-                rows = step_rows.together(steps.get(member.row, []))
-                found.append((bool(rows.spans), step_rows.untimed(rows, part.source.records[member.row])))
-    recorded = any(known for known, _ in found)
-    return sum(number for known, number in found if known or not recorded)
 
 
 def _rank(facts: RankFacts, parts: Sequence[_Part], values: Mapping[str, tuple[int, int]]) -> Rank:
