@@ -205,6 +205,7 @@ PYTHON_ALWAYS = {
     "_view_server",
     "_own_thread",
     "_dataclass",
+    "_once",
     "_histogram",
     "_installed",
 }

@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from leadline.analysis.overlap import wall_split
 from leadline.analysis.workclass import classes_of_nodes
+from leadline.profiles import Tree
 from leadline.profiles.build import build
 from leadline.work.kernels import class_of_kernel
 from leadline.work.operators import CLASSES, class_of_operator
@@ -175,3 +178,46 @@ def test_parts_of_wall_time_equal_a_count_of_every_instant() -> None:
 
 def test_triangles_are_elements_chosen_one_by_one() -> None:
     assert {class_of_operator(f"aten::{name}") for name in ("triu", "tril", "triu_", "tril_")} == {"element-wise"}
+
+
+def _by_a_walk(tree: Tree) -> list[int]:
+    """The classes of the few kinds of frames below, node by node from the root down."""
+    classes, inside = [], []
+    other, update = CLASSES.index("other"), CLASSES.index("optimizer")
+    for row, above in enumerate(tree.parent.tolist()):
+        node = tree.node(row)
+        own = class_of_operator(node.name) if node.kind == "operator" else ""
+        found = CLASSES.index(own) if own else -1
+        optimizing = node.name in ("optimizer", "Optimizer.step#SGD.step")
+        if above >= 0 and node.kind not in ("process", "thread") and node.name != "closure":
+            optimizing = optimizing or inside[above]
+            if found < 0 or (found == other and classes[above] >= 0):
+                found = classes[above]
+            if optimizing and found in (-1, other, CLASSES.index("element-wise"), CLASSES.index("copy")):
+                found = update
+        classes.append(found)
+        inside.append(optimizing)
+    return classes
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 6)), min_size=1, max_size=40))
+def test_classes_of_whole_columns_are_those_of_a_walk(drawn: list[tuple[int, int]]) -> None:
+    frames = (
+        "operator aten::view",
+        "operator aten::mm",
+        "operator aten::add",
+        "operator unheard::of",
+        "phase optimizer",
+        "operator Optimizer.step#SGD.step",
+        "phase closure",
+        "python f @ f.py:1",
+        "operator aten::copy_",
+        "phase forward",
+    )
+    depth, lines = 0, []
+    for number, (kind, level) in enumerate(drawn):
+        depth = min(level, depth + 1) if number else 0
+        lines.append("  " * depth + frames[kind])
+    tree = build("\n".join(lines)).tree
+    assert classes_of_nodes(tree).tolist() == _by_a_walk(tree)

@@ -1,6 +1,6 @@
 """What is derived from a profile, as columns with a row per node. Pure: nothing is read from disk, nothing is worded.
 
-analysis = Analysis(profile)
+analysis = analysis_of(profile)
 analysis.scopes.user          # per node: row of the user's line; also module, phase, operator
 analysis.inclusive("time")    # per node: sum with everything below
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from leadline._once import once
 from leadline.analysis.columns import Rows
 from leadline.analysis.hotpaths import HotPaths
 from leadline.analysis.peaks import Peak, peaks_of
@@ -16,7 +17,7 @@ from leadline.analysis.scopes import Scopes, scopes
 from leadline.analysis.timesplit import Split, time_splits
 from leadline.profiles import Profile
 
-__all__ = ["Analysis"]
+__all__ = ["Analysis", "analysis_of"]
 
 
 class Analysis:
@@ -49,3 +50,9 @@ class Analysis:
     def inclusive(self, metric: str) -> Rows:
         """Sum of `metric` at each node and below. Raises ValueError also for a metric that is not additive."""
         return self.tree.inclusive(metric).sum
+
+
+@once
+def analysis_of(profile: Profile) -> Analysis:
+    """What is derived from a profile: report, findings and verdict share it."""
+    return Analysis(profile)

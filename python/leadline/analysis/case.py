@@ -12,9 +12,9 @@ from functools import cached_property
 import numpy as np
 
 from leadline._dataclass import dataclass, replace
-from leadline.analysis import Analysis
+from leadline.analysis import analysis_of
 from leadline.analysis.busy import busy_share
-from leadline.analysis.columns import Mask, Rows, group_sums, nearest, preorder, subtree_sums
+from leadline.analysis.columns import Mask, Rows, distinct, group_sums, nearest, preorder, subtree_sums
 from leadline.analysis.compilations import OfCompilations
 from leadline.analysis.loop import BY_SAMPLES, Loop, find_loop, widened
 from leadline.analysis.occasional import Around
@@ -75,7 +75,7 @@ class Case(OfCompilations):
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
-        self.analysis = Analysis(profile)
+        self.analysis = analysis_of(profile)
         self.tree = profile.tree
         self.cwd = _cwd(profile)
         self.sources = sources_of(profile)
@@ -272,7 +272,7 @@ class Case(OfCompilations):
         rows = np.flatnonzero(mask & (values > 0))
         if not len(rows):
             return []
-        found, group = np.unique(key[rows], return_inverse=True)
+        found, group = distinct(key[rows])
         sums = group_sums(group, values[rows], len(found))
         order = np.argsort(group, kind="stable")
         bounds = np.searchsorted(group[order], np.arange(len(found) + 1))

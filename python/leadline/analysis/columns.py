@@ -23,6 +23,7 @@ __all__ = [
     "preorder",
     "subtree_shares",
     "subtree_sums",
+    "sums_in_order",
 ]
 
 Rows = NDArray[np.int64]
@@ -40,7 +41,9 @@ def at_rows(column: NDArray[np.generic], rows: Rows, none: int = -1) -> Rows:
     """`column[rows]` as 64-bit numbers, `none` where the row is -1."""
     if not len(column):
         return np.full(len(rows), none, np.int64)
-    return np.where(rows >= 0, column[np.maximum(rows, 0)].astype(np.int64), none)
+    read = column.take(rows, mode="clip").astype(np.int64)
+    read[rows < 0] = none
+    return read
 
 
 def subtree_shares(shape: Shape, values: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -103,3 +106,11 @@ def group_sums(groups: Rows, values: NDArray[np.int64], number: int) -> Rows:
     inside = groups >= 0
     np.add.at(sums, groups[inside], values[inside])
     return sums
+
+
+def sums_in_order(groups: Rows, values: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """(group, sum of its values) of every group that occurs, the one that occurs first first."""
+    found, first, numbers = np.unique(groups, return_index=True, return_inverse=True)
+    sums = group_sums(numbers, values, len(found))
+    order = np.argsort(first)
+    return list(zip(found[order].tolist(), sums[order].tolist(), strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._once import once
 from leadline.analysis.columns import Rows, nearest
 from leadline.analysis.timesplit import communication_frames
 from leadline.profiles import Tree
@@ -18,7 +19,7 @@ _DEVICE_FRAMES = (FrameKind.KERNEL, FrameKind.COPY, FrameKind.COLLECTIVE)
 def classes_of_work(tree: Tree) -> Rows:
     """Rows of CLASSES per node, as `classes_of_nodes`; device work below no operator that tells by its own name, else
     unknown."""
-    found = classes_of_nodes(tree)
+    found = classes_of_nodes(tree).copy()
     kinds = tree.kinds
     for row in np.flatnonzero(np.isin(kinds, [int(kind) for kind in _DEVICE_FRAMES])).tolist():
         kind = FrameKind(int(kinds[row]))
@@ -32,11 +33,12 @@ def classes_of_work(tree: Tree) -> Rows:
     return np.where(found < 0, CLASSES.index("unknown"), found)
 
 
+@once
 def classes_of_nodes(tree: Tree) -> Rows:
     """Per node a row of CLASSES, by the innermost operator on its path that has a class; work in an optimizer's step
     that would be element-wise or a copy is the optimizer's (but for its closure, which is the program's own work), and
-    all that compiling runs is compilation. -1 where no operator tells."""
-    kinds, parent = tree.kinds, tree.parent
+    all that compiling runs is compilation. -1 where no operator tells. Not to be written to."""
+    kinds = tree.kinds
     frames = len(tree.frames["kind"])
     operators = tree.frames["kind"] == int(FrameKind.OPERATOR)
     regions = (tree.frames["kind"] == int(FrameKind.REGION)) | (tree.frames["kind"] == int(FrameKind.COLLECTIVE))
@@ -49,27 +51,26 @@ def classes_of_nodes(tree: Tree) -> Rows:
             optimizing[frame] = name == "optimizer"
         elif made_by_compiler[frame]:
             own[frame] = CLASSES.index(class_of_generated(tree.text("detail", frame)))
-        elif found := class_of_operator(name):
+        elif known := class_of_operator(name):
             optimizing[frame] = name.startswith("Optimizer.step#")
-            own[frame] = CLASSES.index(found) if operators[frame] or found == "communication" else -1
+            own[frame] = CLASSES.index(known) if operators[frame] or known == "communication" else -1
     own[communication_frames(tree)] = CLASSES.index("communication")  # also waiting for a collective
     compiling = nearest(tree.shape, tree.frame_rows(FrameKind.PHASE, "compile")[tree.frame_of]) >= 0
     made = own[tree.frame_of]
-    inside = optimizing[tree.frame_of]
     borders = (kinds == int(FrameKind.THREAD)) | (kinds == int(FrameKind.PROCESS))
     borders |= tree.frame_rows(FrameKind.PHASE, "closure")[tree.frame_of]
-    made_list, inside_list = made.tolist(), inside.tolist()
+    borders[:1] = True  # nothing is taken over from above one
     update, other = CLASSES.index("optimizer"), CLASSES.index("other")
-    weak = {CLASSES.index("element-wise"), CLASSES.index("copy"), other, -1}
-    for row, above in enumerate(np.asarray(parent).tolist()):
-        if above < 0 or borders[row]:
-            continue
-        inside_list[row] = inside_list[row] or inside_list[above]
-        if made_list[row] < 0 or (made_list[row] == other and made_list[above] >= 0):
-            made_list[row] = made_list[above]
-        if inside_list[row] and made_list[row] in weak:
-            made_list[row] = update
-    return np.where(compiling, CLASSES.index(COMPILATION), np.array(made_list, np.int64))
+    tells = (made >= 0) & (made != other)
+    told = made[nearest(tree.shape, tells | borders)]
+    vague = nearest(tree.shape, (made == other) | borders)
+    found = np.where((told < 0) & (made[vague] == other), other, told)
+    optimizing_row = optimizing[tree.frame_of]
+    inside = optimizing_row[nearest(tree.shape, optimizing_row | borders)] & ~borders
+    weak = (CLASSES.index("element-wise"), CLASSES.index("copy"), other, -1)
+    found[inside & np.isin(found, weak)] = update
+    found[compiling] = CLASSES.index(COMPILATION)
+    return found
 
 
 def generated_frames(tree: Tree) -> NDArray[np.bool_]:

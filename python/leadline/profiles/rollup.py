@@ -152,11 +152,14 @@ def nearest(shape: Shape, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
 
     By pointer doubling: as many passes as the logarithm of the longest gap, however deep the tree is.
     """
-    at = np.where(wanted, np.arange(shape.size), shape.parent)
+    if not wanted.any():
+        return np.full(shape.size, -1, np.int64)
+    at = shape.parent.copy()
     at[:1] = 0
-    while True:
-        further = at[at]
-        if np.array_equal(further, at):
-            break
-        at = further
-    return np.where(wanted[at], at, -1)
+    rows = np.flatnonzero(wanted)
+    at[rows] = rows
+    further = np.empty_like(at)
+    while not np.array_equal(np.take(at, at, out=further, mode="clip"), at):
+        at, further = further, at
+    at[~wanted[at]] = -1
+    return at

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline._dataclass import dataclass
-from leadline.analysis import Analysis
+from leadline.analysis import analysis_of
 from leadline.analysis.columns import at_rows, factorized, nearest, preorder, subtree_sums
 from leadline.analysis.loop import find_loop
 from leadline.analysis.scopes import user_lines, within
@@ -53,7 +53,7 @@ class TreeColumns:
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.tree = profile.tree
-        self.analysis = Analysis(profile)
+        self.analysis = analysis_of(profile)
         self._texts: dict[str, Texts] = {}
         self._numbers: dict[str, Rows] = {}
         self._sums: dict[MetricKind, Rows] = {}

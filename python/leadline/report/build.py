@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline._dataclass import replace
-from leadline.analysis import Analysis, breakdown
+from leadline.analysis import analysis_of, breakdown
 from leadline.analysis.analyze import quiet
 from leadline.analysis.case import case_of
 from leadline.analysis.columns import nearest
@@ -58,7 +58,7 @@ def build_report(
     Raises UnknownMetricError, BadPatternError and TooLargeError, each with a sentence.
     """
     options = options or ReportOptions()
-    analysis = Analysis(profile)
+    analysis = analysis_of(profile)
     tree, scope = analysis.tree, analysis.scopes
     sort = _sort_metric(profile, options.sort)
     path_metric = _default_metric(profile) if sort in _OPERATOR_ORDERS else sort

@@ -21,7 +21,7 @@ import numpy as np
 
 from leadline import __version__
 from leadline._dataclass import replace
-from leadline.analysis import Analysis
+from leadline.analysis import analysis_of
 from leadline.analysis.analyze import quiet
 from leadline.analysis.findings import Findings, as_object, from_object
 from leadline.compare import Diff
@@ -133,7 +133,7 @@ def stored_report(profile: Profile, found: Findings, file: str) -> dict[str, Any
     """What a profile keeps of its report for viewers without Python: of bounded size."""
     options = ReportOptions(top=_STORED_PATHS, frames=False, verdict=True)
     report = build_report(profile, options, file, found)
-    tables = whole_tables(Analysis(profile), np.ones(len(profile.tree), np.bool_), _STORED_ROWS)
+    tables = whole_tables(analysis_of(profile), np.ones(len(profile.tree), np.bool_), _STORED_ROWS)
     shown = page_report(replace(report, tables=tables))
     shown["findings"] = None  # which the file has beside it
     return shown

@@ -23,15 +23,13 @@ SMALLEST_BYTES = 64 << 10
 def compiled_programs(analysis: Analysis, words: PathWords, kept: Mask) -> tuple[CompiledProgram, ...]:
     """Those with the most temporary memory, largest first; none where XLA does not tell."""
     tree = analysis.tree
-    rows: dict[int, list[int]] = {}
-    for row in np.flatnonzero(kept & (tree.kinds == int(FrameKind.OPERATOR))).tolist():
-        rows.setdefault(int(tree.frame_of[row]), []).append(row)
-    found = [
-        (detail["planned_bytes"], detail["temporaries"], tree.text("name", frame), rows[frame])
-        for frame in rows
-        if (detail := _detail(tree.text("detail", frame)))
-    ]
-    found.sort(key=lambda one: -int(one[0].get("temporaries", 0)))
+    found = []
+    for frame in np.flatnonzero(tree.frames["kind"] == int(FrameKind.OPERATOR)).tolist():
+        if detail := _detail(tree.text("detail", frame)):
+            rows = np.flatnonzero(kept & (tree.frame_of == frame)).tolist()
+            if rows:
+                found.append((detail["planned_bytes"], detail["temporaries"], tree.text("name", frame), rows))
+    found.sort(key=lambda one: (-int(one[0].get("temporaries", 0)), one[3][0]))
     return tuple(_program(analysis, words, *one) for one in found[:MOST])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from leadline._dataclass import dataclass, replace
-from leadline.analysis import Analysis
+from leadline.analysis import analysis_of
 from leadline.analysis.breakdown import nearest_phase_is
 from leadline.analysis.loop import of_steps
 from leadline.analysis.ranks import RankView, is_folded_profile
@@ -73,7 +73,7 @@ def _beside(profile: Profile) -> list[RankBar]:
     found = steps_of(profile)
     if isinstance(found, NoSteps) or len({one.rank for one in found.ranks if one.rank >= 0}) < 2:
         return []
-    tree, scopes = profile.tree, Analysis(profile).scopes
+    tree, scopes = profile.tree, analysis_of(profile).scopes
     steps = max((one.number for one in found.ranks), default=1)
     talks = (classes_of_nodes(tree) == CLASSES.index("communication")) & of_steps(tree, scopes, steps)
     beside = nearest_phase_is(tree, scopes, "on another thread")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from leadline._dataclass import replace
 from leadline.analysis.case import Case
-from leadline.analysis.columns import Mask, Rows, at_rows, factorized
+from leadline.analysis.columns import Mask, Rows, at_rows, distinct, factorized
 from leadline.analysis.findings import Finding, Findings
 from leadline.analysis.layers import merged_layers
 from leadline.analysis.rules.communication import late_rank
@@ -134,8 +134,9 @@ class _Step:
         """The phase of each of these nodes, empty outside of phases; communication there is one of its own."""
         names = at_rows(self.tree.frames["name"][self.tree.frame_of].astype(np.int64), self.scopes.phase, -1)[rows]
         text = self.tree.tables.strings
-        kinds = {name: _PHASES.get(text[name], "") if name >= 0 else "" for name in np.unique(names).tolist()}
-        found = np.array([kinds[name] for name in names.tolist()], np.str_)
+        known, number = distinct(names)
+        kinds = [_PHASES.get(text[name], "") if name >= 0 else "" for name in known.tolist()]
+        found = np.array(kinds, np.str_)[number]
         talks = classes_of_nodes(self.tree)[rows] == CLASSES.index("communication")
         return np.where((found == "") & talks, "communication", found)
 
@@ -237,7 +238,7 @@ def _where(made: _Step, words: PathWords, on_device: bool) -> tuple[Line, ...]:
     one_line = _is_one_line(key[rows], time[rows], _MOSTLY if several else _ONE_LINE)
     if one_line:  # which says little: what runs there is told apart
         key = factorized(key, module if several else np.where(outer >= 0, outer, -1))
-    found, group = np.unique(key[kept], return_inverse=True)
+    found, group = distinct(key[kept])
     of_phase = made.phases(rows)
     scale = made.device_scale if on_device else made.scale
     values = time[rows].astype(np.float64) * (scale / made.steps)
@@ -272,7 +273,7 @@ def _largest(rows: Rows, values: Rows, module: Rows) -> int:
 
 def _is_one_line(key: Rows, time: Rows, least: float) -> bool:
     """Whether so much of a step is on one line, such as the call of the whole model."""
-    found, group = np.unique(key, return_inverse=True)
+    found, group = distinct(key)
     sums = np.bincount(group, time.astype(np.float64), len(found))
     return bool(sums.max() > least * sums.sum())
 
@@ -281,11 +282,10 @@ def _module_keys(made: _Step) -> Rows:
     """The module above each node by a number, those of numbered layers by one; -1 where there is none."""
     names = made.tree.frames["name"].astype(np.int64)[made.tree.frame_of]
     found = at_rows(names, made.scopes.module, -1)
-    here = np.unique(found[found >= 0])
-    merged = [merged_layers(made.tree.tables.strings[one]) for one in here.tolist()]
+    here, number = distinct(found)
+    merged = [merged_layers(made.tree.tables.strings[one]) if one >= 0 else None for one in here.tolist()]
     first = dict(zip(reversed(merged), reversed(here.tolist()), strict=True))
-    layer = dict(zip(here.tolist(), (first[name] for name in merged), strict=True))
-    return np.array([layer.get(one, -1) for one in found.tolist()], np.int64)
+    return np.array([first[name] for name in merged], np.int64)[number]
 
 
 def _name(made: _Step, row: int) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline._dataclass import replace
+from leadline._once import once
 from leadline.profiles import Profile
 from leadline.profiles.lineage import event_clocks
 from leadline.schema import EventKind
@@ -30,6 +31,7 @@ NOTHING_REPEATS = (
 )
 
 
+@once
 def steps_of(profile: Profile) -> Steps | NoSteps:
     """The steps of a profile."""
     in_window = {one.process: one for one in _in_window(profile)}

@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.widgets import ContentSwitcher, Footer, Input, Static
 
-from leadline.analysis import Analysis
+from leadline.analysis import analysis_of
 from leadline.analysis.findings import Findings, from_object
 from leadline.profiles import Profile
 from leadline.report import ReportOptions, build_report
@@ -77,7 +77,7 @@ class ViewApp(App[None]):
         self._profile = profile
         self._report = build_report(profile, ReportOptions(top=_TOP, merge_layers=True, verdict=True), file)
         self._file = file
-        self._analysis = Analysis(profile)
+        self._analysis = analysis_of(profile)
         self._metrics = metrics_of(profile.tree)
         first = str(self._metrics[0].kind) if self._metrics else "time"
         self._options = first_options(profile, first)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from leadline.analysis import Analysis, breakdown
+from leadline.analysis import analysis_of, breakdown
 from leadline.analysis.findings import Findings
 from leadline.analysis.lines import lines, processes
 from leadline.analysis.rows import KernelRow
@@ -77,7 +77,7 @@ class TableMaker:
         self.profile = profile
         self.report = report
         self._findings = findings
-        self._analysis = Analysis(profile)
+        self._analysis = analysis_of(profile)
         self._made: dict[str, TableData] = {}
 
     def table(self, name: str) -> TableData:

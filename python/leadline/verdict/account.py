@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline._dataclass import replace
+from leadline._once import once
 from leadline.analysis.case import CannotTell, Case
 from leadline.analysis.columns import Mask, nearest, subtree_sums
 from leadline.analysis.threads import main_threads
@@ -41,6 +42,7 @@ _NEARLY = 1.05
 """Parts that add up to so much of the step are measured as exactly as they can be: that they are scaled goes unsaid."""
 
 
+@once
 def account(case: Case) -> Account | None:
     """The account of a step of the process that did most; None where nothing repeats, or too rarely to
     tell a habit from an accident, or no time was measured."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from leadline._once import once
 from leadline.profiles import Profile
 from leadline.schema import FrameKind, LossKind
 from leadline.units import percent
@@ -14,6 +15,7 @@ from leadline.verdict.model import Received
 ENOUGH = 0.99
 
 
+@once
 def received(profile: Profile) -> tuple[Received, ...]:
     """Of every source that delivered something, or lost something."""
     made = []

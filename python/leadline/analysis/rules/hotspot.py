@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from leadline.analysis.columns import Rows, sums_in_order
 from leadline.analysis.compilers import compilers
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.collectives import collectives
@@ -66,10 +67,10 @@ class Hotspot(Rule):
             share = group.value / total
             if share < values["share"]:
                 break
-            made.append(self._finding(case, group.row, group.value, share, np.sort(group.rows).tolist(), device))
+            made.append(self._finding(case, group.row, group.value, share, np.sort(group.rows), device))
         return [one for one in made if one is not None]
 
-    def _finding(self, case: Case, row: int, ns: int, share: float, rows: list[int], device: bool) -> Finding | None:
+    def _finding(self, case: Case, row: int, ns: int, share: float, rows: Rows, device: bool) -> Finding | None:
         scopes = case.analysis.scopes
         what = operator(case.name(int(scopes.outer[row]))) or case.name(int(scopes.phase[row])) or _python(case, row)
         inside = case.module(row)
@@ -91,7 +92,7 @@ class Hotspot(Rule):
             Severity.INFO,
             f"{what}{back}{where} takes {percent(share)} of {of}",
             case.gain(ns, (0, 0, 1), "bound: all the time of this path (Amdahl)"),
-            tuple(rows[:20]),
+            tuple(rows[:20].tolist()),
             case.lines([row]),
             (
                 f"{duration(case.per_step(ns))} a step of {duration(case.loop.step_ns)}",
@@ -116,16 +117,18 @@ class Hotspot(Rule):
 _LOOK = "Look at the largest of its parts with `leadline report --focus`."
 
 
-def _parts(case: Case, rows: list[int], ns: int, *, device: bool) -> tuple[str, ...]:
+def _parts(case: Case, rows: Rows, ns: int, *, device: bool) -> tuple[str, ...]:
     """What of the path's time is in operators below its own, or kernels, the largest first; empty where all of it is
     its own: then there is nothing to say that its name does not."""
     time = case.gpu_time if device else case.time
-    own = {case.name(int(case.analysis.scopes.outer[row])) for row in rows}
+    outer = np.unique(case.analysis.scopes.outer[rows])
+    own = {case.name(row) for row in outer.tolist()}
+    inside = rows[np.isin(case.tree.kinds[rows], (int(FrameKind.OPERATOR), int(FrameKind.KERNEL)))]
     sums: dict[str, int] = {}
-    for row in rows:
-        name = case.name(row)
-        if name not in own and case.tree.kinds[row] in (int(FrameKind.OPERATOR), int(FrameKind.KERNEL)):
-            sums[name] = sums.get(name, 0) + int(time[row])
+    for frame, spent in sums_in_order(case.tree.frame_of[inside], time[inside]):
+        name = case.tree.text("name", frame)
+        if name not in own:
+            sums[name] = sums.get(name, 0) + spent
     ranked = sorted(sums.items(), key=lambda item: -item[1])[:3]
     if not ranked or len(sums) < 2 or ranked[0][1] < _MOST_BY_ONE * ns:
         return ()

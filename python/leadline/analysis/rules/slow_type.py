@@ -6,9 +6,11 @@ from collections import Counter
 
 import numpy as np
 
+from leadline.analysis.columns import distinct
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.habits import habits
 from leadline.analysis.rules.promoted import promoted
+from leadline.profiles.tree import json_object
 from leadline.schema import FrameKind
 from leadline.units import duration, percent
 from leadline.work.operators import class_of_operator
@@ -21,6 +23,7 @@ _FALLBACKS = (
 )
 """What a convolution runs where oneDNN does not take it: 4 to 20 times slower for a half, as many for a double."""
 _HALF = {"c10::Half": "float16", "c10::BFloat16": "bfloat16", "double": "float64"}
+_PRODUCTS = ("convolution", "matrix product", "recurrent", "attention")
 _PLAIN = {"float16": "float16", "bfloat16": "bfloat16", "float64": "float64"}
 
 
@@ -72,29 +75,22 @@ class SlowType(Rule):
         that fell back, with the type of the program's modules."""
         tree = case.tree
         operators = (tree.kinds == int(FrameKind.OPERATOR)) & (case.time > 0)
-        found: dict[str, list[int]] = {}
-        for row in np.flatnonzero(operators).tolist():
-            types = tree.node(row).detail.get("types")
-            if not isinstance(types, list):
-                continue
-            name = next((_HALF[one] for one in types if one in _HALF), "")
-            if name and class_of_operator(case.name(row)) in (
-                "convolution",
-                "matrix product",
-                "recurrent",
-                "attention",
-            ):
-                found.setdefault(name, []).append(row)
+        frames: dict[str, list[int]] = {}
+        for frame in distinct(tree.frame_of[operators].astype(np.int64))[0].tolist():
+            types = json_object(tree.text("detail", frame)).get("types")
+            name = next((_HALF[one] for one in types if one in _HALF), "") if isinstance(types, list) else ""
+            if name and class_of_operator(tree.text("name", frame)) in _PRODUCTS:
+                frames.setdefault(name, []).append(frame)
+        rows_of = {name: np.flatnonzero(operators & np.isin(tree.frame_of, some)) for name, some in frames.items()}
+        found = dict(sorted(rows_of.items(), key=lambda one: int(one[1][0])))
         if not found and (name := self._modules_type(case)):
-            rows = np.flatnonzero(case.operators(*_FALLBACKS) & (case.time > 0)).tolist()
-            products = [] if name != "float16" else np.flatnonzero(
-                case.operators("aten::addmm", "aten::mm", "aten::bmm") & (case.time > 0)).tolist()  # fmt: skip
-            if rows or products:
-                found[name] = [*rows, *products]
-        found.pop(
-            "bfloat16", None
-        )  # its products are fast where the processor has them, which shapes alone do not tell
-        return {name: np.array(rows, np.int64) for name, rows in found.items()}
+            products = ("aten::addmm", "aten::mm", "aten::bmm") if name == "float16" else ()
+            rows = [np.flatnonzero(case.operators(*names) & (case.time > 0)) for names in (_FALLBACKS, products)]
+            if any(map(len, rows)):
+                found[name] = np.concatenate(rows)
+        # products of bfloat16 are fast where the processor has them, which shapes alone do not tell
+        found.pop("bfloat16", None)
+        return found
 
     def _modules_type(self, case: Case) -> str:
         """What most parameters of the program's modules are of, where that is a type of half or double width."""

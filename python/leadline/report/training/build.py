@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from leadline.analysis import Analysis
+from leadline.analysis import Analysis, analysis_of
 from leadline.analysis.efficiency import efficiency, measured_steps
 from leadline.analysis.layers import merged_layers
 from leadline.analysis.memorysnapshot import Snapshot
@@ -42,7 +42,7 @@ def build_summary(
 ) -> TrainingSummary:
     """The summary of one rank; `facts` is its side file, `others` those of the job's other ranks, `snapshot` torch's
     own of the allocator, joined with this profile."""
-    analysis = Analysis(profile)
+    analysis = analysis_of(profile)
     nodes = classes_of_work(profile.tree)
     on_device = bool(analysis.exclusive("gpu_time").any())
     metric = "gpu_time" if on_device else "time"
