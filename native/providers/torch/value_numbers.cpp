@@ -157,24 +157,25 @@ std::string_view next_word(std::string_view* rest) noexcept {
   return word;
 }
 
-uint64_t number_of(const Symbols& symbols, const Value& value) noexcept;
+uint64_t number_of(const Symbols& symbols, const Value& value, int depth = 0) noexcept;
 
-// Of numbers or of tensors; a long one is not worth its time.
-uint64_t number_of_list(const Symbols& symbols, uint64_t list) noexcept {
+// Of numbers, of tensors or of lists; a long or a deep one is not worth its time, nor the program's stack.
+uint64_t number_of_list(const Symbols& symbols, uint64_t list, int depth) noexcept {
   constexpr size_t kMost = 256;
-  if (!ValueList::known()) return kUnknown;
+  constexpr int kDeepest = 4;
+  if (!ValueList::known() || depth == kDeepest) return kUnknown;
   const Values values = ValueList::of(list);
   if (values.count > kMost) return kUnknown;
   uint64_t key = hash_mix(values.count, kList.size());
   for (size_t i = 0; i < values.count; ++i) {
-    const uint64_t number = number_of(symbols, values.first[i]);
+    const uint64_t number = number_of(symbols, values.first[i], depth + 1);
     if (number == kUnknown) return kUnknown;
     key = hash_mix(key, number);
   }
   return key | 1;
 }
 
-uint64_t number_of(const Symbols& symbols, const Value& value) noexcept {
+uint64_t number_of(const Symbols& symbols, const Value& value, int depth) noexcept {
   constexpr uint64_t kTruth = 0xff;
   constexpr uint64_t kDevice = 0xffff;
   if (value.tag == kNothing) return 1;
@@ -182,7 +183,7 @@ uint64_t number_of(const Symbols& symbols, const Value& value) noexcept {
   if (value.tag == kDouble || value.tag == kInteger) return hash_mix(value.payload, value.tag) | 1;
   const uint32_t list = g_list_tag.load(std::memory_order_relaxed);
   if (list == 0) return kUnknown;
-  if (value.tag == list) return number_of_list(symbols, value.payload);
+  if (value.tag == list) return number_of_list(symbols, value.payload, depth);
   if (value.tag + kBoolBefore == list) return hash_mix(value.payload & kTruth, value.tag) | 1;
   if (value.tag == list + kDeviceBehind) return hash_mix(value.payload & kDevice, value.tag) | 1;
   if (value.tag + kStringBefore == list) return of_text(symbols, value);
