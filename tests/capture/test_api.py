@@ -45,6 +45,19 @@ def test_a_decorated_function_is_measured_at_each_call(tmp_path: Path) -> None:
     assert region_names(output) == ["two"]
 
 
+def test_options_are_one_object_or_single_fields_or_both(tmp_path: Path) -> None:
+    options = leadline.Options(memory=False, trace=leadline.TraceWindow.parse("steps=3"), quiet=True)
+    for changes in ({}, {"shapes": True}):
+        with leadline.profile(tmp_path / "a.leadline", options, **changes):
+            work("inside")
+        asked = leadline.open(str(tmp_path / "a.leadline")).meta["asked"]
+        assert leadline.Options.of(asked) == leadline.Options.of(options.asked() | changes)
+        assert (asked["memory"], asked["shapes"]) == (False, bool(changes))
+    with pytest.raises(leadline.ProfileError, match="must be a leadline.Options, not dict"):
+        leadline.start(tmp_path / "a.leadline", {"shapes": True})  # type: ignore[arg-type]
+    assert CURRENT.session is None
+
+
 def test_the_block_that_raises_leaves_its_profile(tmp_path: Path) -> None:
     output = tmp_path / "a.leadline"
     with pytest.raises(KeyError), leadline.profile(output):

@@ -1,4 +1,4 @@
-"""The public functions for programs that measure themselves. Options are the fields of `leadline.Options`, by name."""
+"""The public functions for programs that measure themselves. Options are the fields of `leadline.Options`, by name, or one such object."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from typing import Any
 
 from leadline.capture.config import Options
 from leadline.capture.current import CURRENT
+from leadline.capture.errors import ProfileError
 from leadline.capture.messages import say
 from leadline.capture.output import default_output
 from leadline.capture.records import StartedBy
 from leadline.capture.root_session import start_session
 
 
-def start(output: str | os.PathLike[str] | None = None, **options: Any) -> None:
+def start(output: str | os.PathLike[str] | None = None, options: Options | None = None, **changes: Any) -> None:
     """Begin measuring this process and the children it starts from now on; `stop` makes the file.
 
     `output`: the file to write, `<script>.leadline` in the working directory by default; an older profile is replaced.
     While another measurement is writing it, as another rank may be, this one goes to `<script>-1.leadline` and says so.
-    `options`: fields of `leadline.Options`, such as `shapes=True` or `trace="steps=5"`.
+    `options`: what to measure. `changes`: single fields of it, such as `shapes=True` or `trace="steps=5"`.
     Inside another measurement that one goes on, one sentence says so, and the `stop` that belongs to it does nothing.
     Raises ProfileError for a wrong option, or when the file could not be written.
     """
-    checked = Options.of(options)
+    checked = _checked(options, changes)
     with CURRENT.lock:
         session = CURRENT.session
         if session is not None:
@@ -79,7 +80,9 @@ def step(number: int | None = None) -> None:
 
 
 @contextmanager
-def profile(output: str | os.PathLike[str] | None = None, **options: Any) -> Iterator[None]:
+def profile(
+    output: str | os.PathLike[str] | None = None, options: Options | None = None, **changes: Any
+) -> Iterator[None]:
     """Measure what the `with` block does, or each call of the decorated function; see `start` for the arguments.
 
     Inside another measurement the outer one goes on, and one sentence says so.
@@ -93,10 +96,18 @@ def profile(output: str | os.PathLike[str] | None = None, **options: Any) -> Ite
             say(f"this program is measured into {outer.output} already; leadline.profile() inside it does nothing.")
         yield
         return
-    start(output, **options)
+    start(output, options, **changes)
     session = CURRENT.session
     try:
         yield
     finally:
         if session is not None and session.inner:
             session.stop()
+
+
+def _checked(options: Options | None, changes: dict[str, Any]) -> Options:
+    if options is None:
+        return Options.of(changes)
+    if not isinstance(options, Options):
+        raise ProfileError(f"`options` must be a leadline.Options, not {type(options).__name__}.")
+    return Options.of(options.asked() | changes)
