@@ -17,6 +17,8 @@ from leadline.work.operators import class_of_operator
 
 _DENORMAL = ("sqrt", "div", "mul", "add", "addcdiv", "addcmul", "exp", "lerp", "pow", "rsqrt", "sigmoid", "tanh")
 _ENOUGH_SAMPLES = 20
+_ENOUGH_OPERATORS = 8
+"""To say what most of them do."""
 _ALONE = 0.9
 """Of its wall time that the thread ran; of less, others took the rest, early and late not alike."""
 _GAIN = 0.08
@@ -58,6 +60,8 @@ class Grows(Rule):
             by_calls = one.calls >= 1 + values["factor"]
             if share >= values["share"] and (factor >= 1 + values["factor"] or by_calls):
                 found.append((one, factor, share))
+        if found and _inputs_grow(rows, values["factor"]):
+            return []
         found = [item for item in found if item[2] * (1 - 1 / max(item[1], item[0].calls)) >= _GAIN]
         found.sort(key=lambda item: -item[2] * (1 - 1 / max(item[1], item[0].calls, 1.01)))
         return [self._finding(case, found)] if found else self.more_calls(case, rows, values)
@@ -145,17 +149,40 @@ def _ever_more(row: Mapping[str, Any]) -> bool:
     return all(later > 1.2 * before for before, later in itertools.pairwise(rates))
 
 
+def _inputs_grow(rows: Sequence[Mapping[str, Any]], factor: float) -> bool:
+    """Whether most operators of the run take longer by call: its batches have become larger (texts sorted by length),
+    or the machine slower, and no one path has grown."""
+    changes = []
+    for row in rows:
+        calls, ns = row.get("calls"), row.get("ns")
+        if row.get("what") and isinstance(calls, list) and isinstance(ns, list) and min(calls[0], calls[-1]) >= 5:
+            changes.append(ns[-1] / calls[-1] >= (1 + factor) * ns[0] / calls[0])
+    return len(changes) >= _ENOUGH_OPERATORS and sum(changes) > 0.5 * len(changes)
+
+
+def _ever_dearer(row: Mapping[str, Any]) -> bool:
+    """Whether a call takes much longer in each part of the run than in the one before: more than others who use the
+    machine make of it."""
+    calls, ns = row.get("calls"), row.get("ns")
+    if not isinstance(calls, list) or not isinstance(ns, list):
+        return False
+    each = [taken / max(number, 1) for number, taken in zip(calls, ns, strict=False)]
+    return len(each) > 2 and all(later > 1.5 * before > 0 for before, later in itertools.pairwise(each))
+
+
 def _usual_change(found: list[tuple[_Path, float, float]]) -> float:
     one, factor, _ = found[0]
     return one.last / one.first / factor - 1 if one.first > 0 and factor > 0 else 0.0
 
 
 def _read(row: Mapping[str, Any], *, sampled: bool) -> _Path | None:
-    """`sampled`: by CPU time, since wall time says more of who else used the machine."""
+    """`sampled`: by CPU time, since wall time says more of who else used the machine; by wall time where few samples
+    were taken and the growth is beyond doubt."""
     if sampled and row.get("what"):
-        row = {**row, "ns": row.get("sampled_ns")}
         numbers = row.get("samples")
-        if not isinstance(numbers, list) or min(numbers[:1] + numbers[-1:], default=0) < _ENOUGH_SAMPLES:
+        if isinstance(numbers, list) and min(numbers[:1] + numbers[-1:], default=0) >= _ENOUGH_SAMPLES:
+            row = {**row, "ns": row.get("sampled_ns")}
+        elif not _ever_dearer(row):
             return None
     steps, calls, ns = (row.get(name) for name in ("steps", "calls", "ns"))
     if not all(isinstance(one, list) and len(one) >= 2 for one in (steps, calls, ns)):

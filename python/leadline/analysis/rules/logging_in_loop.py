@@ -1,19 +1,20 @@
-"""`logging_in_loop`: every step prints or logs tensors."""
+"""`logging_in_loop`: every step prints or logs tensors, or watches them in hooks."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.module_hooks import module_hooks
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, times
 
-_LOGS = r"(^|/)torch/_tensor_str\.py$|(^|/)(tensorboardX?|wandb|mlflow|tqdm)/|(^|/)logging/__init__\.py$"
+LOGS = r"(^|/)torch/_tensor_str\.py$|(^|/)(tensorboardX?|wandb|mlflow|tqdm)/|(^|/)logging/__init__\.py$"
 
 
 class LoggingInLoop(Rule):
     name = "logging_in_loop"
-    asks = "Does every step print or log tensors?"
+    asks = "Does every step print or log tensors, or watch them in hooks?"
     on_cpu = True
     options = (
         Option("share", 5, "%", "a change of one line removes it"),
@@ -22,7 +23,7 @@ class LoggingInLoop(Rule):
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
-        inside = case.in_files(_LOGS) & case.loop.inside
+        inside = case.in_files(LOGS) & case.loop.inside
         operators = inside & (case.tree.kinds == int(FrameKind.OPERATOR))
         made = []
         for group in case.by_line(inside, case.time):
@@ -51,12 +52,13 @@ class LoggingInLoop(Rule):
                     tuple(np.sort(rows)[:20].tolist()),
                     case.lines([group.row]),
                     (f"{times(number)} operators of printing, {duration(case.per_step(group.value))} a step",),
-                    "Print numbers, not tensors, and every hundredth step; on a GPU every print waits for the device.",
+                    "Print numbers, not tensors, and every hundredth step; on a GPU every print waits for the device. "
+                    "A message that may not be shown takes its values as arguments: log.debug('%s', x).",
                     self.learn_more,
                     share,
                 )
             )
-        return made[:1]
+        return made[:1] + module_hooks(case, self.name, self.learn_more, values["share"])
 
 
 def _basis(case: Case) -> str:

@@ -19,6 +19,12 @@ _MOST = 0.5
 """Of what the loop dispatches, where no clock tells how much of a step that is."""
 
 
+_DONATE = (
+    " Each `x.at[i].set(v)` copies all of x: pass x as an argument, name it in donate_argnums and return the new one, "
+    "or keep such a buffer in NumPy."
+)
+
+
 class OpByOp(Rule):
     name = "op_by_op"
     asks = "Does the loop run operations of JAX one by one, outside of jax.jit?"
@@ -59,7 +65,7 @@ class OpByOp(Rule):
                     tuple(rows[:20].tolist()),
                     case.lines(rows.tolist()),
                     (f"{_kinds(case, rows, case.calls)}; {_cost(case, group.value, ns, python, share)}",),
-                    _remedy(case, group.row),
+                    _remedy(case, group.row, _kinds(case, rows, case.calls)),
                     self.learn_more,
                     share,
                     fix=_fix(case, group.row),
@@ -149,7 +155,11 @@ def _cost(case: Case, number: int, ns: int, python: float, share: float) -> str:
     )
 
 
-def _remedy(case: Case, row: int) -> str:
+def _remedy(case: Case, row: int, kinds: str) -> str:
+    return _compile(case, row) + (_DONATE if "scatter" in kinds or "dynamic_update_slice" in kinds else "")
+
+
+def _compile(case: Case, row: int) -> str:
     by = case.made_by(row)
     if by:
         return (

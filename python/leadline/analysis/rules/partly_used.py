@@ -5,9 +5,11 @@ sparse matrices that are made dense to be multiplied, and what frozen modules sa
 from __future__ import annotations
 
 import ast
+import re
 
 import numpy as np
 
+from leadline.analysis.calls_in_source import lines_that_call
 from leadline.analysis.columns import group_sums, subtree_sums
 from leadline.analysis.functions import function_of_line
 from leadline.analysis.origin import Origin, origin
@@ -21,6 +23,8 @@ _RANDOM = r"rand|bernoulli|dropout|multinomial|normal_|uniform_"
 _EACH_BY_ITSELF = ("Linear",)
 """Classes that compute every position from itself alone."""
 _FROZEN = 0.1
+_WEIGHTS = ("load_state_dict", "parameters", "named_parameters", "state_dict")
+"""Methods through which a program gives a model other weights."""
 
 
 def partly_used(case: Case, rule: str, learn_more: str, share: float) -> list[Finding]:
@@ -196,6 +200,8 @@ def _frozen(case: Case, rule: str, learn_more: str) -> Finding | None:
         share = group.value / max(case.cost_of_all, 1)
         if share < _FROZEN:
             return None
+        if _is_changed(case, case.name(group.row).partition(".")[0]):
+            continue
         return Finding(
             rule,
             Severity.INFO,
@@ -211,3 +217,17 @@ def _frozen(case: Case, rule: str, learn_more: str) -> Finding | None:
             share / 2,
         )
     return None
+
+
+def _is_changed(case: Case, name: str) -> bool:
+    """Whether a loop of the program gives the model other weights: `target.load_state_dict(...)`, or a mean of those of
+    another one."""
+    for line in lines_that_call(case, _WEIGHTS, most=50):
+        source = case.sources.of(line.file)
+        if (
+            source is not None
+            and source.loops(line.line)
+            and re.search(rf"\b{re.escape(name)}\.", source.text(line.line))
+        ):
+            return True
+    return False

@@ -12,6 +12,7 @@ from leadline.analysis.loop import least_step_ns
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.analysis.rules.blocked import blocked_ns, waiting_lines
+from leadline.analysis.rules.logging_in_loop import LOGS
 from leadline.analysis.rules.words import sureness
 from leadline.analysis.sampled import SampledFunction, names_of
 from leadline.analysis.sourcecode import Block, carries_state
@@ -104,6 +105,7 @@ class PythonOverhead(Rule):
 
     def _loops(self, case: Case, values: Values) -> list[Finding]:
         many = case.outer_operators & (case.calls >= min(values["turns"], values["calls"]) * case.loop.steps)
+        many &= ~case.in_files(LOGS)  # what logs is `logging_in_loop`'s
         many &= ~case.in_pool  # the loop of a compiled program's text has been unrolled
         for phase in _LEFT_OUT:
             many &= ~case.in_phase(phase)

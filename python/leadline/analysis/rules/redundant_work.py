@@ -15,6 +15,7 @@ from leadline.analysis.rules.passes_again import passes_again
 from leadline.analysis.rules.product_order import product_order
 from leadline.analysis.rules.recorded_in_vain import recorded_in_vain
 from leadline.analysis.rules.same_inputs import same_inputs
+from leadline.analysis.rules.sorted_for_few import sorted_for_few
 from leadline.units import duration, percent, size
 
 _JOINS = ("aten::cat", "aten::stack", "aten::pad", "aten::constant_pad_nd")
@@ -73,6 +74,7 @@ class RedundantWork(Rule):
         found += product_order(case, self.name, self.learn_more)
         found += broadcast_larger(case, self.name, self.learn_more)
         found += partly_used(case, self.name, self.learn_more, values["share"])
+        found += sorted_for_few(case, self.name, self.learn_more, values["share"])
         found += recorded_in_vain(case, self.name, self.learn_more, values)
         return sorted(found, key=lambda one: -one.weight)
 

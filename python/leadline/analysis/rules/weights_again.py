@@ -90,7 +90,9 @@ def parametrised(case: Case) -> Mask:
 
 
 def _calls(case: Case, row: int) -> float:
-    """How often a module is called a step: as its operators are, of which some may be called twice each time."""
+    """How often a module is called a step: as most of the operators that it calls itself are. Some may be called twice
+    each time, others in its first call only."""
     below = case.below_row(row)
-    counts = case.calls[below[~case.in_phase("backward")[below]]]
-    return case.per_step(float(counts[counts > 0].min())) if (counts > 0).any() else 0.0
+    counts = case.calls[below[(case.outer_operators & ~case.in_phase("backward"))[below]]]
+    numbers, often = np.unique(counts[counts > 0], return_counts=True)
+    return case.per_step(float(numbers[np.argmax(often)])) if len(numbers) else 0.0
