@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 from leadline._dataclass import replace
 from leadline.analysis.case import Case, case_of
@@ -24,7 +25,7 @@ from leadline.verdict.crowd import crowd
 from leadline.verdict.device import with_devices
 from leadline.verdict.elsewhere import makers
 from leadline.verdict.fixes import NOT_EXPLAINED, cap, fixes, place_of, telling
-from leadline.verdict.model import CLASSES, Account, Part, Place, Verdict
+from leadline.verdict.model import CLASSES, Account, Fix, Part, Place, Verdict
 from leadline.verdict.received import incomplete, received
 from leadline.verdict.resource import FEWEST_STEPS, Resource, critical, unsure
 from leadline.verdict.trust import trust
@@ -98,12 +99,13 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
         of = "a step of the model takes" if made.of == "step" else "the run took"
         facts.insert(0, f"{of} {duration(made.wall_ns)}: {sentence}")
         sentence, title = serving_sentence(engine), serving_title(engine)
+    proposed = fixes(ranked, made, resource, others)
     return Verdict(
         "cannot_tell" if ask and resource.kind == "cannot_tell" else resource.kind,
         sentence,
         place,
-        tuple([*incomplete(profile)[:1], *facts][:_MOST_FACTS]),
-        tuple(replace(one, tried=of_rule(profile.tried, one.rule)) for one in fixes(ranked, made, resource, others)),
+        tuple(_with_reason([*incomplete(profile)[:1], *facts][:_MOST_FACTS], proposed, ranked)),
+        tuple(replace(one, tried=of_rule(profile.tried, one.rule)) for one in proposed),
         trust(profile, made, samples),
         made,
         ask,
@@ -245,10 +247,7 @@ def _class_words(made: Account, resource: Resource, part: Part) -> str:
 
 def _because(made: Account, resource: Resource, found: list[Finding]) -> list[str]:
     """Facts that the same file holds: the findings that explain it first, then the next parts of the account."""
-    facts = []
-    for one in found[:2]:
-        where = f"  {_short(one.lines[0].short)}:{one.lines[0].line}" if one.lines else ""
-        facts.append(f"{one.title}{where}")
+    facts = [_fact(one) for one in found[:2]]
     part = resource.part
     said = {"core"} if resource.contended else {"unexplained"} if resource.kind == "cannot_tell" else set()
     for other in made.lane(part.lane if part else "thread"):
@@ -262,6 +261,24 @@ def _because(made: Account, resource: Resource, found: list[Finding]) -> list[st
         few = " (by few samples)" if unsure(other) else ""
         facts.append(words + few + (f"{top}  {where}" if where else ""))
     return facts
+
+
+def _fact(one: Finding) -> str:
+    return one.title + (f"  {_short(one.lines[0].short)}:{one.lines[0].line}" if one.lines else "")
+
+
+def _place(one: Finding) -> Place | None:
+    return place_of(one.lines[0]) if one.lines else None
+
+
+def _with_reason(facts: list[str], proposed: Sequence[Fix], found: list[Finding]) -> list[str]:
+    """The facts with the finding whose remedy is proposed first, in place of the last one where there are many."""
+    top = proposed[0] if proposed else None
+    of_top = (one for one in found if top and one.rule == top.rule and _place(one) == top.place)
+    first = next(of_top, None)
+    if first is None or _fact(first) in facts:
+        return facts
+    return [*facts[: _MOST_FACTS - 1], _fact(first)]
 
 
 def _at(one: Finding, place: Place | None) -> bool:
