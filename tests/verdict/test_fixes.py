@@ -6,6 +6,8 @@ import ast
 from pathlib import Path
 
 import pytest
+from tests.analysis.test_findings import training
+from tests.verdict.drawn import operator
 
 from leadline.analysis import rules
 from leadline.verdict.fixes import _imperative
@@ -74,3 +76,14 @@ def test_every_fix_begins_with_what_to_do() -> None:
 )
 def test_a_fix_is_whole_clauses(remedy: str, fix: str) -> None:
     assert _imperative(remedy) == fix
+
+
+@pytest.mark.parametrize("dense_ms", [0.8, 1, 2, 6])
+@pytest.mark.parametrize("loading_ms", [1, 4])
+def test_the_reason_of_the_first_fix_stands_above_it(dense_ms: float, loading_ms: int) -> None:
+    made = operator("  ", "aten::to_dense", dense_ms, 10)
+    profile = training("python main @ /home/ada/train.py:43", made, loading_ms=loading_ms)
+    verdict = profile.verdict
+    (first, *_) = verdict.fixes
+    reasons = [one.title for one in profile.findings() if one.rule == first.rule]
+    assert any(title in fact for title in reasons for fact in verdict.because)
