@@ -53,7 +53,7 @@ def test_options_are_one_object_or_single_fields_or_both(tmp_path: Path) -> None
         asked = leadline.open(str(tmp_path / "a.leadline")).meta["asked"]
         assert leadline.Options.of(asked) == leadline.Options.of(options.asked() | changes)
         assert (asked["memory"], asked["shapes"]) == (False, bool(changes))
-    with pytest.raises(leadline.ProfileError, match="must be a leadline.Options, not dict"):
+    with pytest.raises(leadline.ProfileError, match=r"must be a leadline\.Options, not dict"):
         leadline.start(tmp_path / "a.leadline", {"shapes": True})  # type: ignore[arg-type]
     assert CURRENT.session is None
 

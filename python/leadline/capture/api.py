@@ -1,4 +1,4 @@
-"""The public functions for programs that measure themselves. Options are the fields of `leadline.Options`, by name, or one such object."""
+"""The public functions for programs that measure themselves."""
 
 from __future__ import annotations
 
