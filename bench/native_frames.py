@@ -15,11 +15,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import workloads
 from common import Spread, add_results_option, machine, markdown_table, write_results
 
-MODES: dict[str, dict[str, object] | None] = {
+MODES: dict[str, dict[str, Any] | None] = {
     "unprofiled": None,
     "leadline": {},
     "CPU samples": {"cpu_sample": 99.0},
@@ -27,7 +28,7 @@ MODES: dict[str, dict[str, object] | None] = {
 }
 
 
-def step_s(step: Callable[[], None], steps: int, options: dict[str, object] | None, folder: Path) -> float:
+def step_s(step: Callable[[], None], steps: int, options: dict[str, Any] | None, folder: Path) -> float:
     """Median CPU seconds of a step, profiled with these options."""
     import leadline
 

@@ -59,7 +59,7 @@ def worker(workload: str, tool: str, warm_up: int, steps: int) -> None:
         if tool in ("leadline", "sampled"):
             import leadline
 
-            inside = {"instructions": "continuous"} if tool == "sampled" else {}
+            inside: dict[str, Any] = {"instructions": "continuous"} if tool == "sampled" else {}
             with leadline.profile(output, quiet=True, **inside):
                 timed(step, warm_up)
                 seconds = timed(step, steps)
