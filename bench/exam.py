@@ -31,6 +31,7 @@ SETS = {
     "blind4": "complaints_blind4",
     "blind5": "complaints_blind5",
     "blind6": "complaints_blind6",
+    "blind7": "complaints_blind7",
 }
 """Folders of programs. `blind`: by somebody who had not read the rules; the score in bench/results is the first."""
 _LIMIT_S = 400

@@ -54,7 +54,7 @@ def module_hooks(case: Case, rule: str, learn_more: str, least: float) -> list[F
                     f"{times(calls)} operators a step in the hook, {duration(case.per_step(group.value))}; "
                     "no gradient goes through them",
                 ),
-                "Remove the hook (`handle.remove()`) when nobody reads its results, or compute them every hundredth "
+                "Remove the hook (`handle.remove()`) where its results are not needed, or compute them every hundredth "
                 "step only.",
                 learn_more,
                 share,
