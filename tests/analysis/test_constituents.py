@@ -184,3 +184,12 @@ def test_a_norm_that_is_a_decomposition_is_told_so():
     parts = ["    " + called("aten::_linalg_svd", 10, 50), "    " + called("aten::amax", 10, 5)]
     profile = training(AT, "  " + called("aten::linalg_matrix_norm", 10, 10), *parts)
     assert any("power iteration" in one.remedy for one in analyze(profile, ["hotspot"]))
+
+
+def test_shares_of_a_hot_place_are_of_the_step_and_of_that_place():
+    parts = ["    " + called("aten::svd_part", 10, 45), "    " + called("aten::copy_", 10, 15)]
+    profile = training(AT, "  " + called("aten::linalg_svd", 10, 60), *parts)
+    (one,) = [one for one in analyze(profile, ["hotspot"]) if one.lines and one.lines[0].line == 43]
+    assert one.title == "aten::linalg_svd takes 55 % of the step"  # 120 of the 220 ms of ten steps
+    assert one.evidence[0] == "12.0 ms a step of 22.0 ms"
+    assert one.evidence[2] == "of it 38 % in aten::svd_part, 13 % in aten::copy_"  # 45 and 15 of 120 ms
