@@ -29,13 +29,11 @@ export function Where({ opened, start }: { opened: Opened; start: Start }) {
       {kernels || peaks.length ? (
         <div class="column">
           {kernels ? (
-            <Kernels
-              opened={opened}
-              start={start}
-              most={ranks ? BESIDE_RANKS : peaks.length ? BESIDE : ROWS}
-            />
+            <Kernels opened={opened} start={start} most={ranks ? BESIDE_RANKS : peaks.length ? BESIDE : ROWS} />
           ) : null}
-          {peaks.length ? <Peak opened={opened} peak={peaks[0]} most={kernels ? 3 : ranks ? BESIDE_RANKS : ROWS} /> : null}
+          {peaks.length ? (
+            <Peak opened={opened} peak={peaks[0]} most={kernels ? 3 : ranks ? BESIDE_RANKS : ROWS} />
+          ) : null}
         </div>
       ) : null}
     </div>
