@@ -50,6 +50,7 @@ class OpByOp(Rule):
             if share < values["share"] or (not case.loop.measured_by and group.value < _MOST * every):
                 continue
             rows = group.rows[np.argsort(-case.calls[group.rows], kind="stable")]
+            kinds = _kinds(case, rows, case.calls)
             made.append(
                 Finding(
                     self.name,
@@ -64,8 +65,8 @@ class OpByOp(Rule):
                     ),
                     tuple(rows[:20].tolist()),
                     case.lines(rows.tolist()),
-                    (f"{_kinds(case, rows, case.calls)}; {_cost(case, group.value, ns, python, share)}",),
-                    _remedy(case, group.row, _kinds(case, rows, case.calls)),
+                    (f"{kinds}; {_cost(case, group.value, ns, python, share)}",),
+                    _remedy(case, group.row, kinds),
                     self.learn_more,
                     share,
                     fix=_fix(case, group.row),
