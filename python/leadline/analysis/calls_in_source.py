@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 
@@ -22,17 +22,23 @@ def lines_that_call(
 ) -> list[Line]:
     """Calls of one of `names` (`.double()`, `set_detect_anomaly(True)`), with `arguments` only those that are given one
     of them by name (`torch.float64`); or any call with `keyword=True`. None where the source cannot be read."""
-    frames = case.tree.frames
-    rows = np.unique(frames["file"][frames["kind"] == int(FrameKind.PYTHON)])
     found: list[Line] = []
-    for file in sorted(case.tree.tables.strings[row] for row in rows.tolist()):
-        if not file or origin(file) != Origin.USER:
-            continue
-        source = case.sources.of(file)
-        for node in ast.walk(source.tree) if source is not None and source.tree is not None else ():
+    for file, tree in user_trees(case):
+        for node in ast.walk(tree):
             if isinstance(node, ast.Call) and _asked(node, names, arguments, keyword):
                 found.append(case.line_at(file, node.end_lineno or node.lineno))
     return sorted(found, key=lambda one: (one.file, one.line))[:most]
+
+
+def user_trees(case: Case) -> Iterator[tuple[str, ast.Module]]:
+    """The program's own files in the profile with what they parse to, in order of name; without those that cannot be
+    read."""
+    frames = case.tree.frames
+    rows = np.unique(frames["file"][frames["kind"] == int(FrameKind.PYTHON)])
+    for file in sorted(case.tree.tables.strings[row] for row in rows.tolist()):
+        source = case.sources.of(file) if file and origin(file) == Origin.USER else None
+        if source is not None and source.tree is not None:
+            yield file, source.tree
 
 
 def only_call(case: Case, row: int) -> str:

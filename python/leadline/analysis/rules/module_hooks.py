@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 
+from leadline.analysis.calls_in_source import user_trees
 from leadline.analysis.columns import Mask, subtree_sums
 from leadline.analysis.functions import function_of_line
 from leadline.analysis.origin import Origin, origin
@@ -65,14 +66,9 @@ def module_hooks(case: Case, rule: str, learn_more: str, least: float) -> list[F
 
 def _named_hooks(case: Case, entered: Mask) -> Mask:
     """Python frames whose function the program's own files register as a hook."""
-    tree, frames = case.tree, case.tree.frames
+    tree = case.tree
     used = np.unique(tree.frame_of[entered])
-    files = {tree.text("file", frame) for frame in np.flatnonzero(frames["kind"] == int(FrameKind.PYTHON)).tolist()}
-    names: set[str] = set()
-    for file in files:
-        source = case.sources.of(file) if file and origin(file) == Origin.USER else None
-        if source is not None and source.tree is not None:
-            names |= registered(source.tree)
+    names = {name for _, parsed in user_trees(case) for name in registered(parsed)}
     hooks = [
         frame
         for frame in used.tolist()
