@@ -9,9 +9,9 @@ from tests.analysis.test_findings import training
 from tests.analysis.test_recorded_in_vain import called, program
 
 from leadline.analysis.analyze import analyze
+from leadline.analysis.calls_in_source import hooks_of
 from leadline.analysis.rules.base import Case
 from leadline.analysis.rules.grows import Grows
-from leadline.analysis.rules.module_hooks import registered
 from leadline.analysis.rules.sorted_for_few import read_of_sorted
 
 MS = 1_000_000
@@ -68,7 +68,13 @@ m.register_forward_pre_hook(self.make(name))
 model.register_comm_hook(None, compress)
 model.register_buffer("scale", mean)
 """
-    assert registered(ast.parse(text)) == {"watch", "norms", "partial", "save", "name", "make"} - {"partial"}
+    assert hooks_of(ast.parse(text)) == {
+        "watch": "register_forward_hook",
+        "norms": "register_full_backward_hook",
+        "save": "register_hook",
+        "name": "register_hook",
+        "make": "register_forward_pre_hook",
+    }
 
 
 def watching(tmp_path, body: str, registers: str = "register_forward_hook(watch)", recorded: int = 0):

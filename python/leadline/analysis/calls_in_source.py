@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
@@ -15,6 +16,7 @@ from leadline.schema import FrameKind
 
 _BUILT_IN = frozenset(dir(builtins))
 _LONGEST = 40
+_REGISTERS = re.compile(r"register_\w*hook$")
 
 
 def lines_that_call(
@@ -55,6 +57,22 @@ def only_call(case: Case, row: int) -> str:
     }
     called = {name for name in called if name not in _BUILT_IN and len(name) <= _LONGEST}
     return called.pop() if len(called) == 1 else ""
+
+
+def hooks_of(tree: ast.AST) -> dict[str, str]:
+    """Functions that are given to `register_forward_hook` and its like, or make what is given: by which of these."""
+    names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        called = node.func if isinstance(node, ast.Call) else None
+        if not isinstance(called, ast.Attribute) or not _REGISTERS.search(called.attr):
+            continue
+        assert isinstance(node, ast.Call)
+        for one in ast.walk(node.args[0]) if node.args else ():
+            if isinstance(one, ast.Lambda):
+                names.setdefault("<lambda>", called.attr)
+            elif isinstance(one, ast.Name | ast.Attribute):
+                names.setdefault(one.id if isinstance(one, ast.Name) else one.attr, called.attr)
+    return {name: by for name, by in names.items() if name not in ("self", "functools", "partial")}
 
 
 def unique_lines(lines: Iterable[Line], most: int = 3) -> tuple[Line, ...]:

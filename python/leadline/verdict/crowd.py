@@ -20,6 +20,8 @@ class Crowd:
 
     who: str = "other threads or programs had all cores"
     do: str = "Give it its own cores, or stop other programs"
+    children: bool = False
+    """Whether they are child processes of the program."""
 
 
 def crowd(case: Case) -> Crowd:
@@ -47,6 +49,7 @@ def crowd(case: Case) -> Crowd:
             f"Start fewer processes than there are cores (DataLoader(num_workers={fewer}))"
             if number > fewer
             else "Leave a core to training: use fewer threads in the workers, or make their work cheaper",
+            True,
         )
     return Crowd()
 

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from leadline.analysis.case import Case
+from leadline.analysis.functions import METRIC
 from leadline.analysis.rules.processes import started
 from leadline.analysis.threads import main_threads
 from leadline.analysis.waiting import thread_waits
 from leadline.units import percent
+from leadline.verdict.about import Beside
 
 _SAYS: Mapping[str, str] = {
     "sleep": "sleeps",
@@ -48,6 +50,20 @@ def makers(case: Case) -> list[str]:
                 found.append((share, _words(function.name, f"computes {percent(share)}", line.short, line.line)))
     found.sort(key=lambda one: -one[0])
     return [text for share, text in found[:1] if share >= _WORTH]
+
+
+def computing(case: Case, remarks: Beside) -> list[str]:
+    """`meanwhile the child processes compute, 90 % of it in Purchases.__getitem__  train.py:33`: what those that take
+    the cores do with them, by samples."""
+    children = case.mask([one.node.row for one in started(case)])
+    whole = int(case.tree.exclusive(METRIC).sum[children & ~case.importing].sum())
+    for function in case.sampled(children, most=1):
+        line, share = case.line(function.row), function.ns / max(whole, 1)
+        if line is not None and share >= _WORTH:
+            at = f"{line.short.rsplit('/', 1)[-1]}:{line.line}"
+            said = f"meanwhile the child processes compute, {percent(share)} of it in {function.name}  {at}"
+            return [said + remarks.of_line(line)]
+    return []
 
 
 def _words(function: str, does: str, file: str, line: int) -> str:

@@ -19,11 +19,12 @@ from leadline.profiles.meta import is_imported, typed_command
 from leadline.profiles.tried import of_rule
 from leadline.schema import FrameKind
 from leadline.units import counted, duration, percent
+from leadline.verdict.about import Beside, of_place
 from leadline.verdict.account import account, account_of_run
 from leadline.verdict.attained import attained
 from leadline.verdict.crowd import crowd
 from leadline.verdict.device import with_devices
-from leadline.verdict.elsewhere import makers
+from leadline.verdict.elsewhere import computing, makers
 from leadline.verdict.fixes import NOT_EXPLAINED, cap, fixes, place_of, telling
 from leadline.verdict.model import CLASSES, Account, Fix, Part, Place, Verdict
 from leadline.verdict.received import incomplete, received
@@ -81,15 +82,18 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
         if late:  # what is waited for is no communication to be overlapped
             ranked = [one for one in ranked if one.rule != "communication"]
             said = [one for one in said if one.rule != "communication"]
+    remarks = Beside(case, place)
     facts = (
-        [*_waited_for(found), *_because(made, resource, said)]
+        [*_waited_for(found), *_because(remarks, made, resource, said)]
         if resource.kind == "ranks"
-        else _because(made, resource, said)
+        else _because(remarks, made, resource, said)
     )
     reached = attained(case) if resource.kind in _COMPUTES and made.share("core") < _CROWDED else None
     if reached is not None and reached.ns - reached.best_ns >= _WORTH_SAYING * made.wall_ns:
         facts.insert(0, reached.words)
-    if resource.part is not None and resource.part.key in _OTHERS_WORK:
+    if others.children and (resource.contended or resource.kind == "core"):
+        facts[:0] = computing(case, remarks)
+    elif resource.part is not None and resource.part.key in _OTHERS_WORK:
         facts[:0] = makers(case)
     title = ""
     trains = case.named(FrameKind.PHASE, "backward").any()
@@ -99,12 +103,16 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
         of = "a step of the model takes" if made.of == "step" else "the run took"
         facts.insert(0, f"{of} {duration(made.wall_ns)}: {sentence}")
         sentence, title = serving_sentence(engine), serving_title(engine)
+    facts[:0] = incomplete(profile)[:1]
     proposed = fixes(ranked, made, resource, others)
     return Verdict(
         "cannot_tell" if ask and resource.kind == "cannot_tell" else resource.kind,
         sentence,
         place,
-        tuple(_with_reason([*incomplete(profile)[:1], *facts][:_MOST_FACTS], proposed, ranked)),
+        (
+            *of_place(case, place),
+            *_with_reason(remarks, [*incomplete(profile)[:1], *facts][:_MOST_FACTS], proposed, ranked),
+        ),
         tuple(replace(one, tried=of_rule(profile.tried, one.rule)) for one in proposed),
         trust(profile, made, samples),
         made,
@@ -245,9 +253,9 @@ def _class_words(made: Account, resource: Resource, part: Part) -> str:
     return f"{CLASSES[resource.kind]}{again}, {whole}" + (f": {what}" if what else "") + at
 
 
-def _because(made: Account, resource: Resource, found: list[Finding]) -> list[str]:
+def _because(remarks: Beside, made: Account, resource: Resource, found: list[Finding]) -> list[str]:
     """Facts that the same file holds: the findings that explain it first, then the next parts of the account."""
-    facts = [_fact(one) for one in found[:2]]
+    facts = [_fact(remarks, one) for one in found[:2]]
     part = resource.part
     said = {"core"} if resource.contended else {"unexplained"} if resource.kind == "cannot_tell" else set()
     for other in made.lane(part.lane if part else "thread"):
@@ -259,26 +267,31 @@ def _because(made: Account, resource: Resource, found: list[Finding]) -> list[st
         top = f": {name}" if name else ""
         words = f"{SHORT.get(other.key, other.label)} {duration(other.ns)}, {percent(other.share)} of the {made.of}"
         few = " (by few samples)" if unsure(other) else ""
-        facts.append(words + few + (f"{top}  {where}" if where else ""))
+        more = remarks.of_place(_first(other)) if where else ""
+        facts.append(words + few + (f"{top}  {where}" if where else "") + more)
     return facts
 
 
-def _fact(one: Finding) -> str:
+def _title(one: Finding) -> str:
     return one.title + (f"  {_short(one.lines[0].short)}:{one.lines[0].line}" if one.lines else "")
+
+
+def _fact(remarks: Beside, one: Finding) -> str:
+    return _title(one) + (remarks.of_finding(one) if one.lines else "")
 
 
 def _place(one: Finding) -> Place | None:
     return place_of(one.lines[0]) if one.lines else None
 
 
-def _with_reason(facts: list[str], proposed: Sequence[Fix], found: list[Finding]) -> list[str]:
+def _with_reason(remarks: Beside, facts: list[str], proposed: Sequence[Fix], found: list[Finding]) -> list[str]:
     """The facts with the finding whose remedy is proposed first, in place of the last one where there are many."""
     top = proposed[0] if proposed else None
     of_top = (one for one in found if top and one.rule == top.rule and _place(one) == top.place)
     first = next(of_top, None)
-    if first is None or _fact(first) in facts:
+    if first is None or any(one.startswith(_title(first)) for one in facts):
         return facts
-    return [*facts[: _MOST_FACTS - 1], _fact(first)]
+    return [*facts[: _MOST_FACTS - 1], _fact(remarks, first)]
 
 
 def _at(one: Finding, place: Place | None) -> bool:

@@ -133,8 +133,8 @@ class Received:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`kind`: a key of CLASSES; `sentence`: the first line without the program; `because`: at most three facts with
-    figures; `fixes`: at most three; `trust`: one line."""
+    """`kind`: a key of CLASSES; `sentence`: the first line without the program; `because`: what is known
+    of the place, then at most three facts with figures; `fixes`: at most three; `trust`: one line."""
 
     kind: str
     sentence: str

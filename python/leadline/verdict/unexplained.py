@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from leadline.analysis.case import Case
 from leadline.analysis.findings import Finding, Severity
+from leadline.analysis.place import TELLING, known_of
 from leadline.units import duration, percent
 from leadline.verdict.account import account
 from leadline.verdict.fixes import NOT_EXPLAINED
@@ -112,6 +113,8 @@ def _finding(case: Case, made: Account, part: Part, place: Place) -> Finding:
     evidence = [f"{duration(place.ns)} of {duration(made.wall_ns)} a step ({part.known})"]
     if place.below:
         evidence.append(f"below this line: {place.below}")
+    if known := known_of(case, place.file, place.line, place.what, place.ns, least=TELLING):
+        evidence.append(f"it {known}")
     if waits is None:
         evidence.append("no rule explains it")
     severity = Severity.WARNING if part.key in _PLAIN and share >= 2 * _SHARE else Severity.INFO

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from leadline._dataclass import dataclass
+from leadline.analysis.place.measured import ever_dearer, ever_more
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.words import listed
 from leadline.analysis.threads import running_share
@@ -71,7 +71,7 @@ class Grows(Rule):
         makes it so."""
         paths = [one for one in (_read(row, sampled=False) for row in rows if row.get("what")) if one is not None]
         late = sum(one.row["ns"][-1] for one in paths)
-        more = [one for one in paths if one.calls >= 1 + values["factor"] and _ever_more(one.row)]
+        more = [one for one in paths if one.calls >= 1 + values["factor"] and ever_more(one.row)]
         functions: dict[tuple[str, str], list[_Path]] = {}
         for one in more:
             functions.setdefault((str(one.row["file"]), str(one.row["function"])), []).append(one)
@@ -143,12 +143,6 @@ class Grows(Rule):
         )
 
 
-def _ever_more(row: Mapping[str, Any]) -> bool:
-    """Whether each part of the run has more calls a step than the one before."""
-    rates = [calls / max(steps, 1) for calls, steps in zip(row["calls"], row["steps"], strict=False)]
-    return all(later > 1.2 * before for before, later in itertools.pairwise(rates))
-
-
 def _inputs_grow(rows: Sequence[Mapping[str, Any]], factor: float) -> bool:
     """Whether most operators of the run take longer by call: its batches have become larger (texts sorted by length),
     or the machine slower, and no one path has grown."""
@@ -158,16 +152,6 @@ def _inputs_grow(rows: Sequence[Mapping[str, Any]], factor: float) -> bool:
         if row.get("what") and isinstance(calls, list) and isinstance(ns, list) and min(calls[0], calls[-1]) >= 5:
             changes.append(ns[-1] / calls[-1] >= (1 + factor) * ns[0] / calls[0])
     return len(changes) >= _ENOUGH_OPERATORS and sum(changes) > 0.5 * len(changes)
-
-
-def _ever_dearer(row: Mapping[str, Any]) -> bool:
-    """Whether a call takes much longer in each part of the run than in the one before: more than others who use the
-    machine make of it."""
-    calls, ns = row.get("calls"), row.get("ns")
-    if not isinstance(calls, list) or not isinstance(ns, list):
-        return False
-    each = [taken / max(number, 1) for number, taken in zip(calls, ns, strict=False)]
-    return len(each) > 2 and all(later > 1.5 * before > 0 for before, later in itertools.pairwise(each))
 
 
 def _usual_change(found: list[tuple[_Path, float, float]]) -> float:
@@ -182,7 +166,7 @@ def _read(row: Mapping[str, Any], *, sampled: bool) -> _Path | None:
         numbers = row.get("samples")
         if isinstance(numbers, list) and min(numbers[:1] + numbers[-1:], default=0) >= _ENOUGH_SAMPLES:
             row = {**row, "ns": row.get("sampled_ns")}
-        elif not _ever_dearer(row):
+        elif not ever_dearer(row):
             return None
     steps, calls, ns = (row.get(name) for name in ("steps", "calls", "ns"))
     if not all(isinstance(one, list) and len(one) >= 2 for one in (steps, calls, ns)):

@@ -6,6 +6,7 @@ import numpy as np
 
 from leadline.analysis.columns import Rows, sums_in_order
 from leadline.analysis.compilers import compilers
+from leadline.analysis.place import TELLING, known_of
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.collectives import collectives
 from leadline.analysis.rules.words import kernel, module, operator
@@ -98,6 +99,7 @@ class Hotspot(Rule):
                 f"{duration(case.per_step(ns))} a step of {duration(case.loop.step_ns)}",
                 *((f"{_calls(case.per_step(calls))} a step of {duration(each)}",) if calls else ()),
                 *parts,
+                *_known(case, row),
             ),
             self._advice(case, row, known or _LOOK, small=small),
             self.learn_more,
@@ -143,6 +145,14 @@ def _python(case: Case, row: int) -> str:
     """What is known of Python without an operator: by samples, so it is the line's function."""
     line = case.line(row)
     return f"{line.function or line.short} in Python" if line else "one line"
+
+
+def _known(case: Case, row: int) -> tuple[str, ...]:
+    """What tells the cause of the line, where anything does."""
+    line, inner = case.line(row), int(case.analysis.scopes.inner[row])
+    what = case.name(inner) if inner >= 0 else ""
+    known = known_of(case, line.file, line.line, what, least=TELLING) if line is not None else ""
+    return (f"the line {known}",) if known else ()
 
 
 def _calls(number: float) -> str:

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from leadline.analysis.calls_in_source import user_trees
+from leadline.analysis.calls_in_source import hooks_of, user_trees
 from leadline.analysis.columns import Mask, subtree_sums
 from leadline.analysis.functions import function_of_line
 from leadline.analysis.origin import Origin, origin
@@ -15,7 +15,6 @@ from leadline.analysis.rules.base import Case, Finding, Severity
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, times
 
-_REGISTERS = re.compile(r"register_\w*hook$")
 _NEEDED = re.compile(r"comm_hook|state_dict|pack")
 """Of hooks, those without which the program would do something else."""
 _READS = ("item", "tolist", "numpy", "cpu", "detach", "detach_")
@@ -68,7 +67,7 @@ def _named_hooks(case: Case, entered: Mask) -> Mask:
     """Python frames whose function the program's own files register as a hook."""
     tree = case.tree
     used = np.unique(tree.frame_of[entered])
-    names = {name for _, parsed in user_trees(case) for name in registered(parsed)}
+    names = {name for _, parsed in user_trees(case) for name, by in hooks_of(parsed).items() if not _NEEDED.search(by)}
     hooks = [
         frame
         for frame in used.tolist()
@@ -76,22 +75,6 @@ def _named_hooks(case: Case, entered: Mask) -> Mask:
     ]
     found: Mask = np.isin(tree.frame_of, hooks)
     return found
-
-
-def registered(tree: ast.AST) -> set[str]:
-    """Names of functions that are given to `register_forward_hook` and its like, also of those that make them."""
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        called = node.func if isinstance(node, ast.Call) else None
-        if not isinstance(called, ast.Attribute) or not _REGISTERS.search(called.attr) or _NEEDED.search(called.attr):
-            continue
-        assert isinstance(node, ast.Call)
-        for one in ast.walk(node.args[0]) if node.args else ():
-            if isinstance(one, ast.Lambda):
-                names.add("<lambda>")
-            elif isinstance(one, ast.Name | ast.Attribute):
-                names.add(one.id if isinstance(one, ast.Name) else one.attr)
-    return names - {"self", "functools", "partial"}
 
 
 def _changes_something(function: ast.AST, *, recorded: bool) -> bool:

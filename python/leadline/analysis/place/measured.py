@@ -1,0 +1,278 @@
+"""What was measured of a place: how often it runs, how that develops, on what, and whether it was known before."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from leadline.analysis.case import Case
+from leadline.analysis.columns import Mask, Rows
+from leadline.analysis.place.at import At, loop_of
+from leadline.analysis.place.fact import Fact
+from leadline.analysis.workclass import classes_of_nodes
+from leadline.schema import FrameKind
+from leadline.units import duration, how_often, times
+from leadline.work.operators import CLASSES
+
+_OFTEN = 4
+"""Calls a step for each module: a layer is called once or twice, an update of all parameters is the optimizer's."""
+_TINY_NS, _TINY = 30_000.0, 4096
+"""A call that takes no longer, on no more elements, is mostly its dispatch."""
+_GROWN = 1.5
+_FEWEST_SIZES = 3
+_AGAIN, _NEARLY_ALL = 0.5, 0.9
+_BROADCAST, _LARGE = 8, 1 << 16
+_TYPES: Mapping[str, str] = {
+    "c10::Half": "float16",
+    "c10::BFloat16": "bfloat16",
+    "double": "float64",
+    "float": "float32",
+    "long int": "int64",
+    "int": "int32",
+    "bool": "bool",
+    "unsigned char": "uint8",
+    "c10::complex<float>": "complex64",
+    "c10::complex<double>": "complex128",
+}
+_SELDOM = frozenset(("float16", "bfloat16", "float64", "complex64", "complex128"))
+_COPIES = frozenset(("aten::copy_", "aten::_to_copy"))
+_PRODUCTS = ("matrix product", "convolution", "attention", "recurrent")
+_ENOUGH_SAMPLES = 20
+
+Shape = tuple[int, ...]
+
+
+def measured(case: Case, at: At, ns: float) -> list[Fact]:
+    """All facts of this file."""
+    found = [*_over_run(case, at)]
+    if at.operator:
+        found += [*_often(case, at, ns), *_inputs(case, at), *_again(case, at), *_part_of(case, at)]
+    return found
+
+
+def _steps(case: Case) -> int:
+    loop = loop_of(case)
+    return loop.steps if loop is not None else 0
+
+
+def _calls(case: Case, rows: Rows) -> int:
+    return int(case.tree.exclusive("call_time").count[rows].sum())
+
+
+def _begun(case: Case, rows: Rows) -> Rows:
+    """Without those that an operator of the same name calls: `aten::sort` in `aten::sort` is one call."""
+    parent, frame = np.maximum(case.tree.shape.parent, 0), case.tree.frames["name"][case.tree.frame_of]
+    same = (frame[parent[rows]] == frame[rows]) & (case.tree.kinds[parent[rows]] == int(FrameKind.OPERATOR))
+    begun: Rows = rows[~same]
+    return begun
+
+
+def _often(case: Case, at: At, ns: float) -> list[Fact]:
+    steps, number = _steps(case), _calls(case, _begun(case, at.mine))
+    if not steps or not number:
+        return []
+    each = number / steps
+    modules = max(len(np.unique(case.analysis.scopes.module[at.mine])), 1)
+    takes = f", {duration(ns / each)} each" if ns > 0 and each >= 1 else ""
+    loop = case.inner_loop(at.row) if each >= _OFTEN * modules else None
+    where = f" in the loop at line {loop[1].first}" if loop is not None and loop[0] == at.file else ""
+    if not where and modules > 1 and abs(each / modules - round(each / modules)) < 0.05:
+        where = f" for {modules:,} modules"
+    if ns > 0 and ns / each < _TINY_NS and each >= _OFTEN and _largest(case, at) <= _TINY:
+        takes = f", {duration(ns / each)} each on at most {max(_largest(case, at), 1):,} elements"
+    if times(each) == "0":
+        return [Fact("often", f"is called {number:,} times in {steps:,} steps", 0.2)]
+    return [Fact("often", f"is called {how_often(each)} a step{where}{takes}", _tells_often(each / modules))]
+
+
+def _tells_often(number: float) -> float:
+    """Of so many calls in a step for each module."""
+    if number < 2 * _OFTEN:
+        return 0.18 if number < _OFTEN else 0.4
+    return 0.55 if number < 4 * _OFTEN else 0.9 - 0.3 * 4 * _OFTEN / number
+
+
+def _shapes(case: Case, row: int) -> list[Shape]:
+    recorded = case.tree.node(row).detail.get("shapes")
+    if not isinstance(recorded, list):
+        return []
+    made = [tuple(int(size) for size in one) for one in recorded if isinstance(one, list) and one]
+    return [one for one in made if one != (0,)]  # a result that is yet to be allocated
+
+
+def _types(case: Case, row: int) -> list[str]:
+    recorded = case.tree.node(row).detail.get("types")
+    texts = [one for one in recorded if isinstance(one, str)] if isinstance(recorded, list) else []
+    return [_TYPES[one] for one in texts if one in _TYPES]
+
+
+def _largest(case: Case, at: At) -> int:
+    """Elements of the largest input; a large number where shapes were not recorded."""
+    sizes = [math.prod(one) for row in at.mine[:50].tolist() for one in _shapes(case, row)]
+    return max(sizes, default=1 << 62)
+
+
+def _inputs(case: Case, at: At) -> list[Fact]:
+    """Types and shapes of the calls that take most."""
+    shapes, types = _shapes(case, at.row), _types(case, at.row)
+    found = []
+    if at.what in _COPIES and len(types) > 1 and types[0] != types[1]:
+        source, target = (types[1], types[0]) if at.what == "aten::copy_" else (types[0], types[1])
+        found.append(Fact("type", f"converts {source} to {target}", 0.5))
+    elif types and types[0] in _SELDOM:
+        found.append(Fact("type", f"computes in {types[0]}", 0.4))
+    product = classes_of_nodes(case.tree)[at.row] in [CLASSES.index(one) for one in _PRODUCTS]
+    result = _broadcast(shapes) if len(shapes) > 1 and not product else ()
+    largest = max(map(math.prod, shapes), default=0)
+    if math.prod(result) >= max(_LARGE, _BROADCAST * largest) and largest:
+        both = sorted(shapes[:2], key=len)
+        text = f"broadcasts {list(both[0])} and {list(both[1])} to {list(result)}"
+        found.append(Fact("shape", text, 1 - largest / math.prod(result)))
+    elif shapes and not at.what.startswith("autograd::"):
+        found.append(Fact("shape", f"works on {' and '.join(str(list(one)) for one in shapes[:2])}", 0.15))
+    return found
+
+
+def _broadcast(given: Sequence[Shape]) -> Shape:
+    sides = [set(side) - {1} for side in itertools.zip_longest(*(one[::-1] for one in given), fillvalue=1)]
+    if any(len(side) > 1 for side in sides):
+        return (0,)  # no broadcasting: a product, a concatenation
+    return tuple(max(side, default=1) for side in sides)[::-1]
+
+
+def _part_of(case: Case, at: At) -> list[Fact]:
+    """The operator that Python called, where that is another one."""
+    outer = int(case.analysis.scopes.outer[at.row])
+    if outer < 0 or outer == at.row or case.tree.kinds[outer] != int(FrameKind.OPERATOR):
+        return []
+    name = case.name(outer).rpartition(": ")[2]
+    if not name or name == at.what or re.search(r"Backward\d*$", name):  # of a backward pass the phase says it
+        return []
+    return [Fact("part of", f"is part of {name}", 0.2)]
+
+
+def _again(case: Case, at: At) -> list[Fact]:
+    """Calls from Python with inputs that they had before, by the numbers that the process gives to values."""
+    if not _steps(case):
+        return []
+    tree = case.tree
+    outer = np.unique(case.analysis.scopes.outer[at.mine])
+    outer = outer[outer >= 0]
+    outer = outer[(case.called & ~_left_out(case))[outer]]
+    again, calls = int(tree.exclusive("again").sum[outer].sum()), _calls(case, outer)
+    share = min(again / calls, 1.0) if calls else 0.0  # later steps are numbered now and then
+    if share < _AGAIN or calls < 2:
+        return []
+    names = {case.name(row) for row in outer.tolist()}
+    whose = f"is part of {names.pop()}, which gets" if len(names) == 1 and at.what not in names else "gets"
+    often = "nearly all" if share >= _NEARLY_ALL else "most"
+    return [Fact("again", f"{whose} inputs that it had before in {often} of its calls", share)]
+
+
+def _left_out(case: Case) -> Mask:
+    """Phases whose values have no numbers that can be trusted, or that repeat by nature."""
+    found = np.zeros(len(case.tree), np.bool_)
+    for name in ("backward", "optimizer", "recompute", "data loading"):
+        found |= case.in_phase(name)
+    return found
+
+
+def _over_run(case: Case, at: At) -> list[Fact]:
+    return _sizes(case, at) or _parts_of_run(case, at)
+
+
+def _sizes(case: Case, at: At) -> list[Fact]:
+    """Inputs that become larger from call to call: nodes of other shapes stand in the order in which they came."""
+    if not at.operator:
+        return []
+    tree, user = case.tree, case.analysis.scopes.user
+    module = case.analysis.scopes.module
+    same = at.mine[(user[at.mine] == user[at.row]) & (module[at.mine] == module[at.row])]
+    calls = tree.exclusive("call_time").count
+    sizes: dict[int, tuple[Shape, int]] = {}
+    order: list[int] = []
+    for row in sorted(same.tolist()):
+        shapes = _shapes(case, row)
+        if not shapes or not calls[row]:
+            continue
+        shape = max(shapes, key=math.prod)
+        size = math.prod(shape)
+        order += [] if size in sizes else [size]
+        sizes[size] = shape, max(int(calls[row]), sizes.get(size, (shape, 0))[1])
+    if len(order) < _FEWEST_SIZES:
+        return []
+    shapes_seen = [sizes[size][0] for size in order]
+    rising = sum(later > before for before, later in itertools.pairwise(order)) / (len(order) - 1)
+    first, last = order[0], order[-1]
+    steps = max(_steps(case), 1)
+    along_one = all(_changed(shapes_seen[0], one) <= 1 for one in shapes_seen)
+    if not along_one:
+        return []  # calls of one line that do different things
+    if rising < 0.9 or last < _GROWN * first:
+        low, high = min(order), max(order)
+        text = f"works on {len(order):,} sizes of inputs, from {list(sizes[low][0])} to {list(sizes[high][0])}"
+        return [Fact("shape", text, 0.3)]
+    each_step = np.median([number for _, number in sizes.values()]) >= 0.8 * steps
+    over = "within each step" if each_step and steps > 1 else "over the run"
+    text = f"works on inputs that grow from {list(sizes[first][0])} to {list(sizes[last][0])} {over}"
+    return [Fact("shape", text, 1 - first / last)]
+
+
+def _changed(one: Shape, other: Shape) -> int:
+    """In how many dimensions two shapes differ; all of them where they have different numbers of them."""
+    if len(one) != len(other):
+        return max(len(one), len(other)) + 1
+    return sum(a != b for a, b in zip(one, other, strict=True))
+
+
+def _parts_of_run(case: Case, at: At) -> list[Fact]:
+    """Calls and time early and late in the run, where they rose from part to part."""
+    row = told(case.profile.meta.get("growth"), at.file, at.line, at.what if at.operator else "")
+    if row is None:
+        return []
+    steps, calls, ns = row["steps"], row["calls"], row["ns"]
+    if at.operator and min(steps[0], steps[-1]) > 0 and ever_more(row):
+        rates = calls[0] / steps[0], calls[-1] / steps[-1]
+        if rates[1] >= _GROWN * rates[0] > 0:
+            text = f"is called {times(rates[0])} times a step early in the run and {times(rates[1])} times late"
+            return [Fact("often", text, 1 - rates[0] / rates[1])]
+    if at.operator and ever_dearer(row):
+        first, last = ns[0] / max(calls[0], 1), ns[-1] / max(calls[-1], 1)
+        text = f"takes {duration(first)} a call early in the run and {duration(last)} late"
+        return [Fact("shape", text, 1 - first / last)]
+    if not at.operator and min(steps[0], steps[-1]) > 0 and min(calls[0], calls[-1]) >= _ENOUGH_SAMPLES:
+        rate = [taken / number for taken, number in zip(ns, steps, strict=False) if number]
+        if all(later > 1.2 * before > 0 for before, later in itertools.pairwise(rate)) and rate[-1] > _GROWN * rate[0]:
+            text = f"takes {duration(rate[0])} of CPU time a step early in the run and {duration(rate[-1])} late"
+            return [Fact("shape", text, 1 - rate[0] / rate[-1])]
+    return []
+
+
+def told(growth: object, file: str, line: int, what: str) -> Mapping[str, Any] | None:
+    """The row of `meta["growth"]` for a place, where it has at least two parts of the run."""
+    for row in growth if isinstance(growth, list) else ():
+        if isinstance(row, dict) and (row.get("file"), row.get("line"), row.get("what")) == (file, line, what):
+            parts = [row.get(name) for name in ("steps", "calls", "ns")]
+            return row if all(isinstance(one, list) and len(one) >= 2 for one in parts) else None
+    return None
+
+
+def ever_more(row: Mapping[str, Any]) -> bool:
+    """Whether each part of the run has more calls a step than the one before."""
+    rates = [calls / max(steps, 1) for calls, steps in zip(row["calls"], row["steps"], strict=False)]
+    return all(later > 1.2 * before for before, later in itertools.pairwise(rates))
+
+
+def ever_dearer(row: Mapping[str, Any]) -> bool:
+    """Whether a call takes much longer in each part of the run than in the one before: more than others who use the
+    machine make of it."""
+    calls, ns = row.get("calls"), row.get("ns")
+    if not isinstance(calls, list) or not isinstance(ns, list):
+        return False
+    each = [taken / max(number, 1) for number, taken in zip(calls, ns, strict=False)]
+    return len(each) > 2 and all(later > 1.5 * before > 0 for before, later in itertools.pairwise(each))

@@ -1,0 +1,272 @@
+"""What the program's own source says of a place, at that very line: what it goes through, copies or throws away."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+
+from leadline.analysis.place.at import At, own_nodes
+from leadline.analysis.place.fact import Fact
+from leadline.analysis.rules.partly_used import only_asked_for
+from leadline.analysis.rules.sorted_for_few import read_of_sorted
+
+_LONGEST = 40
+_JOINS = frozenset(("cat", "concat", "concatenate", "append", "vstack", "hstack", "stack"))
+_DRAWS = frozenset(("choice", "choices", "multinomial"))
+_SMALLER = re.compile(
+    r"^(Random|Center|Five|Ten)?(resize|resized|crop|thumbnail|downsample|subsample|draft|pool)", re.I
+)
+_OPENS = frozenset(
+    (
+        *("open", "imread", "read_image", "read_text", "read_bytes", "safe_open", "load_file", "File"),
+        *("read_csv", "read_parquet", "read_feather", "read_pickle", "read_json", "read_excel"),
+        *("loadtxt", "genfromtxt"),
+    )
+)
+_LISTS = frozenset(("listdir", "scandir", "glob", "iglob", "rglob", "walk"))
+_LOADS_OF = frozenset(("np", "numpy", "torch", "json", "pickle", "yaml", "joblib", "sf", "librosa", "torchaudio"))
+_KNOWN_CALLS = {
+    "deepcopy": "copies an object with all it holds",
+    "iterrows": "makes a Series of each row",
+    "itertuples": "goes through a table row by row",
+    "to_dense": "makes a sparse matrix dense",
+    "todense": "makes a sparse matrix dense",
+    "toarray": "makes a sparse matrix dense",
+    "to_datetime": "parses dates from text",
+    "strptime": "parses dates from text",
+    "one_hot": "makes one-hot rows",
+    "compile": "",
+}
+_SEARCHES = frozenset(("index", "remove"))
+
+
+def written(at: At) -> list[Fact]:
+    """Nothing where the source cannot be read."""
+    if at.statement is None:
+        return []
+    nodes = own_nodes(at.statement)
+    found = [fact for look in _LOOKS for fact in look(at, nodes)]
+    return [*found, *_partly_read(at), *_smaller_later(at)]
+
+
+def _text(node: ast.AST) -> str:
+    text = ast.unparse(node)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _last(called: ast.expr) -> str:
+    return called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+
+
+def _selects(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
+    """`table[table["customer"] == one]`: all rows are compared to find some."""
+    for node in nodes:
+        if isinstance(node, ast.Subscript):
+            compared = next((one for one in ast.walk(node.slice) if isinstance(one, ast.Compare)), None)
+            if compared is not None and not isinstance(compared.ops[0], ast.In | ast.NotIn | ast.Is | ast.IsNot):
+                yield Fact("reads", f"compares all of {_text(compared.left)} to select from it", 0.65)
+        elif isinstance(node, ast.Call) and _last(node.func) in ("isin", "query", "flatnonzero", "nonzero"):
+            whose = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+            if _last(node.func) in ("isin", "query") and isinstance(node.func, ast.Attribute):
+                yield Fact("reads", f"goes through all of {_text(whose)} to select from it", 0.6)
+
+
+def _sets_part(_: At, nodes: list[ast.AST]) -> Iterator[Fact]:
+    """`x.at[i].set(v)`, which is a copy of x outside of a compiled function."""
+    for node in nodes:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            of = node.func.value
+            if isinstance(of, ast.Subscript) and isinstance(of.value, ast.Attribute) and of.value.attr == "at":
+                yield Fact("copies", f"copies all of {_text(of.value.value)} to change a part of it", 0.75)
+
+
+def _joins_itself(_: At, nodes: list[ast.AST]) -> Iterator[Fact]:
+    """`self.queue = torch.cat([self.queue, new])`: what is kept is copied to add to it."""
+    assign = nodes[0]
+    targets = assign.targets if isinstance(assign, ast.Assign) else []
+    kept = {ast.unparse(one) for target in targets for one in _elements(target)}
+    for node in nodes:
+        if isinstance(node, ast.Call) and _last(node.func) in _JOINS:
+            for one in (inner for given in node.args[:2] for inner in _elements(given)):
+                whose = one.value if isinstance(one, ast.Subscript) else one
+                if ast.unparse(whose) in kept:
+                    yield Fact("copies", f"copies all of {_text(whose)} to add to it", 0.75)
+
+
+def _elements(node: ast.expr) -> list[ast.expr]:
+    return node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
+
+
+def _draws(_: At, nodes: list[ast.AST]) -> Iterator[Fact]:
+    """`np.random.choice(n, k, p=p)`: a draw goes through all weights."""
+    for node in nodes:
+        if isinstance(node, ast.Call) and _last(node.func) in _DRAWS:
+            weights = next((one.value for one in node.keywords if one.arg in ("p", "weights")), None)
+            if weights is None and _last(node.func) == "multinomial" and node.args:
+                weights = node.args[0]
+            if weights is not None:
+                yield Fact("reads", f"goes through all of {_text(weights)} to draw from it", 0.65)
+
+
+def _goes_through(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
+    """Arithmetic on all that an object has stored so far: `self.priority[:self.size] ** self.alpha`."""
+    for node in nodes if not at.operator else ():
+        sides = (
+            [node.left, node.right]
+            if isinstance(node, ast.BinOp)
+            else [node.func.value]
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+            else []
+        )
+        for side in sides:
+            if isinstance(side, ast.Subscript) and isinstance(side.slice, ast.Slice) and _is_kept(side.value):
+                yield Fact("reads", f"computes on all of {_text(side)}", 0.6)
+
+
+def _is_kept(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def _calls(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
+    """Calls whose cost their name tells."""
+    for node in nodes:
+        if not isinstance(node, ast.Call):
+            continue
+        name = _last(node.func)
+        whose = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if _KNOWN_CALLS.get(name):
+            yield Fact("does", _KNOWN_CALLS[name], 0.6)
+        elif name in _OPENS or (name == "load" and whose is not None and _last(whose) in _LOADS_OF):
+            yield Fact("does", f"reads a file, by {_text(node.func)}", 0.5)
+        elif name in _LISTS:
+            yield Fact("does", f"lists the files of a folder, by {_text(node.func)}", 0.6)
+        elif name == "compile" and whose is not None and _last(whose) == "re":
+            yield Fact("does", "compiles a regular expression", 0.4)
+        elif name in _SEARCHES and whose is not None and len(node.args) == 1 and not at.operator:
+            yield Fact("reads", f"searches {_text(whose)} from its start", 0.5)
+        elif name == "insert" and node.args and ast.unparse(node.args[0]) == "0":
+            yield Fact("copies", f"moves all of {_text(whose or node.func)} to put one in front", 0.5)
+        elif name == "pop" and node.args and ast.unparse(node.args[0]) == "0":
+            yield Fact("copies", f"moves all of {_text(whose or node.func)} to take the first", 0.5)
+        elif name == "sorted" and node.args and not at.operator:
+            yield Fact("reads", f"sorts all of {_text(node.args[0])}", 0.5)
+
+
+def _in_loop(at: At, _: list[ast.AST]) -> Iterator[Fact]:
+    """Python that goes through elements one by one; of operators the number of calls says so."""
+    if at.operator or at.source is None:
+        return
+    loops = at.source.loops(at.line)
+    if loops and isinstance(at.function, ast.FunctionDef | ast.AsyncFunctionDef) and at.function.name != "main":
+        inner = loops[-1]
+        over = inner.node
+        if isinstance(over, ast.For | ast.AsyncFor):
+            yield Fact("loop", f"runs for each of {_text(over.iter)}, in the loop at line {inner.first}", 0.55)
+        elif inner.kind == "comprehension":
+            of = over.generators[-1].iter if hasattr(over, "generators") else None
+            if isinstance(of, ast.expr):
+                yield Fact("loop", f"runs for each of {_text(of)}, in a comprehension", 0.5)
+
+
+def _columns(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
+    """`counts[:, idx]`: of each row a few values that are far from each other in memory."""
+    for node in nodes if at.what in ("aten::index", "") else ():
+        index = node.slice if isinstance(node, ast.Subscript) else None
+        if isinstance(index, ast.Tuple) and len(index.elts) == 2 and isinstance(index.elts[1], ast.Name):
+            first = index.elts[0]
+            if isinstance(first, ast.Slice) and first.lower is first.upper is first.step is None:
+                assert isinstance(node, ast.Subscript)
+                yield Fact("reads", f"picks columns of {_text(node.value)} one by one", 0.55)
+
+
+_LOOKS: tuple[Callable[[At, list[ast.AST]], Iterator[Fact]], ...] = (
+    _selects,
+    _sets_part,
+    _joins_itself,
+    _draws,
+    _goes_through,
+    _calls,
+    _in_loop,
+    _columns,
+)
+
+
+def _partly_read(at: At) -> list[Fact]:
+    """Results of which the function reads a part, or nothing."""
+    function = at.function
+    if function is None:
+        return []
+    asked = read_of_sorted(function, at.line) or only_asked_for(function, at.line)
+    if asked:
+        return [Fact("read", f"makes a result of which only {asked} is read", 0.8)]
+    unread = _never_read(function, at.statement)
+    return [Fact("read", f"makes {unread}, which nothing reads", 0.7)] if unread else []
+
+
+def _never_read(function: ast.AST, statement: ast.stmt | None) -> str:
+    """The name that a function's statement assigns and the function never reads; empty in a module's body."""
+    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or not isinstance(statement, ast.Assign):
+        return ""
+    targets = statement.targets[0] if len(statement.targets) == 1 else None
+    if not isinstance(targets, ast.Name) or not isinstance(statement.value, ast.Call | ast.BinOp):
+        return ""
+    names = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == targets.id]
+    outside = any(
+        isinstance(node, ast.Global | ast.Nonlocal) and targets.id in node.names for node in ast.walk(function)
+    )
+    read = any(isinstance(node.ctx, ast.Load | ast.Del) for node in names)
+    calls_locals = any(
+        isinstance(node, ast.Name) and node.id in ("locals", "exec", "eval") for node in ast.walk(function)
+    )
+    return "" if read or outside or calls_locals else targets.id
+
+
+def _smaller_later(at: At) -> list[Fact]:
+    """What works on all of something that a later step makes smaller: a blur before a resize."""
+    if at.source is None or at.source.tree is None:
+        return []
+    names = {one.rpartition(".")[2] for one in at.called} | {one.partition(".")[0] for one in at.called}
+    function = at.function
+    if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+        names.add(function.name)
+    later = _in_chain(at.source.tree, names) or (_in_block(function, at) if function is not None else "")
+    return [Fact("order", f"runs before {later}, so on the original size", 0.85)] if later else []
+
+
+def _in_chain(tree: ast.AST, names: set[str]) -> str:
+    """`resize` of `Compose([blur, jitter, resize])` for `blur`: a list of steps, in their order."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.List | ast.Tuple):
+            continue
+        steps = [_last(one.func) if isinstance(one, ast.Call) else _last(one) for one in node.elts]
+        place = next((at for at, one in enumerate(steps) if one in names and not _SMALLER.match(one)), -1)
+        later = next((one for one in steps[place + 1 :] if _SMALLER.match(one)), "") if place >= 0 else ""
+        if later:
+            return later
+    return ""
+
+
+def _in_block(function: ast.AST, at: At) -> str:
+    """`image.resize` where a later statement of the function makes smaller what this one assigns."""
+    targets = at.statement.targets if isinstance(at.statement, ast.Assign) else []
+    names = {one.id for one in targets if isinstance(one, ast.Name)}
+    if not names or at.statement is None:
+        return ""
+    if any(_smaller_call(node, None) for node in own_nodes(at.statement)):
+        return ""
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Call) or node.lineno <= (at.statement.end_lineno or at.line):
+            continue
+        if called := _smaller_call(node, names):
+            return f"{called} (line {node.lineno})"
+    return ""
+
+
+def _smaller_call(node: ast.AST, names: set[str] | None) -> str:
+    if not isinstance(node, ast.Call) or not _SMALLER.match(_last(node.func)):
+        return ""
+    given = [*node.args[:1], *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
+    if names is not None and not any(isinstance(one, ast.Name) and one.id in names for one in given):
+        return ""
+    return _last(node.func)

@@ -1,0 +1,184 @@
+"""What is known of one place, whatever rule fires: measured, or read in the program's own source at that line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.analysis.test_findings import MS, training
+
+from leadline.analysis.analyze import analyze
+from leadline.analysis.case import case_of
+from leadline.analysis.place import TELLING, facts_of, known_of
+from leadline.profiles.profile import Profile
+from leadline.report.build import build_report
+from leadline.report.model import ReportOptions
+from leadline.verdict.text import as_lines
+
+
+def operator(indent: str, name: str, ms: float, calls: int, shapes: str = "", types: str = "", more: str = "") -> str:
+    """A line of ten steps; `ms`: of one of them."""
+    ns = int(ms * 10 * MS) // calls * calls
+    made = ",".join(f'"{key}":{value}' for key, value in (("shapes", shapes), ("types", types)) if value)
+    detail = f" detail={{{made}}}" if made else ""
+    return f"{indent}operator {name} | time={ns}/{calls} call_time={ns}/{calls}{more}{detail}"
+
+
+def on_line(*inside: str, file: str | Path = "/home/ada/train.py", line: int = 43, function: str = "main") -> Profile:
+    return training(f"python {function} @ {file}:{line}", *("  " + one for one in inside))
+
+
+def known(profile: Profile, file: str | Path = "/home/ada/train.py", line: int = 43, what: str = "") -> str:
+    return known_of(case_of(profile), str(file), line, what)
+
+
+def test_calls_of_one_line_are_counted_by_step():
+    assert known(on_line(operator("", "aten::bmm", 5, 510))) == "is called 51 times a step"
+    nested = on_line(operator("", "aten::sort", 0, 10), operator("  ", "aten::sort", 5, 10))
+    assert known(nested) == "is called once a step"
+
+
+@pytest.mark.parametrize(
+    ("calls", "over"),
+    [(3, "over the run"), (10, "within each step")],
+)
+def test_inputs_that_grow_are_told_with_their_first_and_last_shape(calls, over):
+    sizes = (4096, 8192, 12288, 16384)
+    lines = [operator("", "aten::sort", 1, calls, f"[[{size}],[]]") for size in sizes]
+    assert f"works on inputs that grow from [4096] to [16384] {over}" in known(on_line(*lines))
+
+
+def test_inputs_of_many_sizes_and_layers_of_many_shapes_do_not_grow():
+    sizes = [operator("", "aten::sort", 1, 3, f"[[{size}]]") for size in (9, 400, 20, 300, 100)]
+    assert "works on 5 sizes of inputs, from [9] to [400]" in known(on_line(*sizes))
+    layers = [
+        operator("", "aten::mm", 1, 10, shapes) for shapes in ("[[8,2],[2,8]]", "[[64,8],[8,9]]", "[[512,64],[64,9]]")
+    ]
+    assert "grow" not in known(on_line(*layers))
+
+
+def test_shapes_that_are_broadcast_are_told_and_products_are_not():
+    assert known(on_line(operator("", "aten::sub", 5, 10, "[[2048],[2048,1],[]]"))).startswith(
+        "broadcasts [2048] and [2048, 1] to [2048, 2048]"
+    )
+    assert "broadcast" not in known(on_line(operator("", "aten::mm", 5, 10, "[[2048,1],[1,2048]]")))
+
+
+def test_types_are_told_where_they_are_not_the_usual_one():
+    said = known(on_line(operator("", "aten::addmm", 5, 10, "[[8,8],[8,8]]", '["double","double"]')))
+    assert said.startswith("computes in float64")
+    copied = on_line(operator("", "aten::copy_", 5, 10, "[[8],[8]]", '["float","double"]'))
+    assert known(copied).startswith("converts float64 to float32")
+    assert "float32" not in known(on_line(operator("", "aten::addmm", 5, 10, "[[8,8],[8,8]]", '["float","float"]')))
+
+
+def test_a_hook_is_named_where_the_framework_calls_it_and_not_where_the_program_does(tmp_path):
+    file = tmp_path / "net.py"
+    file.write_text("def watch(module, args, out):\n  seen.append(out.kthvalue(9))\n\nm.register_forward_hook(watch)\n")
+    inside = [f"python watch @ {file}:2", operator("  ", "aten::kthvalue", 5, 10)]
+    hooked = training(
+        "python main @ /home/ada/train.py:43", "  module model.head [Linear]", *("    " + one for one in inside)
+    )
+    assert known(hooked, file, 2).startswith("runs in a forward hook, watch")
+    called = training("python main @ /home/ada/train.py:43", *("  " + one for one in inside))
+    assert "hook" not in known(called, file, 2)
+
+
+def test_libraries_say_for_what_a_line_runs():
+    library = "/usr/lib/python3.11/site-packages/torch/optim/lr_scheduler.py"
+    profile = on_line(f"python LRScheduler.step @ {library}:10", operator("  ", "aten::mul", 5, 10))
+    assert known(profile).startswith("runs in a learning-rate scheduler")
+
+
+SOURCES = {
+    "rows = self.table[self.table['customer'] == self.customers[i]]": (
+        "compares all of self.table['customer'] to select from it"
+    ),
+    "self.obs = self.obs.at[i].set(obs)": "copies all of self.obs to change a part of it",
+    "self.queue = torch.cat([keys, self.queue[:-16]])": "copies all of self.queue to add to it",
+    "chosen = np.random.choice(n, k, p=p)": "goes through all of p to draw from it",
+    "p = self.priority[:self.size] ** self.alpha": "computes on all of self.priority[:self.size]",
+    "y = copy.deepcopy(model)": "copies an object with all it holds",
+    "x = np.load(path)['x']": "reads a file, by np.load",
+    "dense = adj.to_dense() @ x": "makes a sparse matrix dense",
+    "first = self.items.pop(0)": "moves all of self.items to take the first",
+}
+
+
+def from_source(tmp_path: Path, body: str, after: str = "return use(locals())", what: str = "") -> str:
+    file = tmp_path / "data.py"
+    file.write_text(f"class Data:\n  def get(self, i):\n    {body}\n    {after}\n")
+    inside = operator("", what, 5, 10) if what else f"native work | cpu_sample={50 * MS}/50"
+    return known(on_line(inside, file=file, line=3, function="Data.get"), file, 3, what)
+
+
+@pytest.mark.parametrize(("text", "said"), SOURCES.items())
+def test_the_source_says_what_a_line_goes_through(tmp_path: Path, text: str, said: str) -> None:
+    assert said in from_source(tmp_path, text).split("; ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rows = self.table[i]",
+        "x = x[mask is None]",
+        "self.obs = self.obs.set(obs)",
+        "both = torch.cat([keys, queries])",
+        "chosen = np.random.choice(n)",
+        "p = self.scale * x",
+        "y = self.model(x)",
+    ],
+)
+def test_what_is_usual_is_not_said(tmp_path: Path, text: str) -> None:
+    assert from_source(tmp_path, text) == ""
+
+
+def test_results_of_which_a_part_is_read_or_none_are_told(tmp_path: Path) -> None:
+    part = from_source(tmp_path, "values, at = x.sort(-1)", "return values[:, :5]", "aten::sort")
+    assert part.startswith("makes a result of which only values[:, :5] is read")
+    none = from_source(tmp_path, "unused = self.model(i)", "return i", "aten::mm")
+    assert none.startswith("makes unused, which nothing reads")
+    assert "read" not in from_source(tmp_path, "used = self.model(i)", "return used", "aten::mm")
+
+
+def test_a_step_before_one_that_changes_the_size_works_on_the_original_size(tmp_path: Path) -> None:
+    file = tmp_path / "load.py"
+    file.write_text(
+        "def blur(image):\n  return image.filter(GAUSS)\n\nsteps = Compose([decode, blur, resize, to_tensor])\n"
+    )
+    blurs = on_line(f"native work | cpu_sample={50 * MS}/50", file=file, line=2, function="blur")
+    assert known(blurs, file, 2) == "runs before resize, so on the original size"
+    file.write_text(
+        "def blur(image):\n  return image.filter(GAUSS)\n\nsteps = Compose([decode, resize, blur, to_tensor])\n"
+    )
+    after = on_line(f"native work | cpu_sample={50 * MS}/50", file=file, line=2, function="blur")
+    assert known(after, file, 2) == ""
+
+
+def test_growth_by_part_of_the_run_is_told_where_shapes_are_not_known():
+    profile = on_line(operator("", "aten::cat", 5, 30))
+    row = {"file": "/home/ada/train.py", "line": 43, "function": "main", "what": "aten::cat"}
+    profile.meta["growth"] = [row | {"steps": [3, 3, 3], "calls": [9, 9, 9], "ns": [9 * MS, 18 * MS, 36 * MS]}]
+    assert "takes 1.00 ms a call early in the run and 4.00 ms late" in known(profile)
+    steady = on_line(operator("", "aten::cat", 5, 30))
+    steady.meta["growth"] = [row | {"steps": [3, 3, 3], "calls": [9, 9, 9], "ns": [9 * MS, 10 * MS, 9 * MS]}]
+    assert "early" not in known(steady)
+
+
+def test_an_ordinary_layer_is_described_and_nothing_of_it_alarms():
+    layer = on_line(operator("", "aten::addmm", 6, 10, "[[192],[128,192],[192,192]]", '["float","float","float"]'))
+    facts = facts_of(case_of(layer), "/home/ada/train.py", 43)
+    assert [one.text for one in facts] == ["is called once a step", "works on [192] and [128, 192]"]
+    assert all(one.tells < TELLING for one in facts)
+    assert [one for one in analyze(layer) if one.severity.value == "warning"] == []
+
+
+def test_why_report_and_findings_say_one_sentence_of_the_place():
+    profile = on_line(operator("", "aten::sub", 30, 10, "[[4096],[4096,1],[]]"))
+    verdict = profile.verdict
+    sentence = verdict.because[0]
+    assert sentence.startswith("aten::sub at train.py:43 broadcasts [4096] and [4096, 1] to [4096, 4096]")
+    assert sentence in " ".join(" ".join(as_lines(verdict)).split())
+    report = build_report(profile, ReportOptions(verdict=True))
+    assert report.verdict is not None and sentence in report.verdict.because
+    assert report.start is not None and sentence in " ".join(report.start.text.split())
