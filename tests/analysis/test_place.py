@@ -9,7 +9,7 @@ from tests.analysis.test_findings import MS, training
 
 from leadline.analysis.analyze import analyze
 from leadline.analysis.case import case_of
-from leadline.analysis.place import TELLING, facts_of, known_of
+from leadline.analysis.rules.place import TELLING, facts_of, known_of
 from leadline.profiles.profile import Profile
 from leadline.report.build import build_report
 from leadline.report.model import ReportOptions
@@ -101,6 +101,10 @@ SOURCES = {
     "y = copy.deepcopy(model)": "copies an object with all it holds",
     "x = np.load(path)['x']": "reads a file, by np.load",
     "dense = adj.to_dense() @ x": "makes a sparse matrix dense",
+    "members = np.flatnonzero(self.labels == name)": "compares all of self.labels to select from it",
+    "words = re.sub(r'\\W', ' ', text)": "matches the regular expression '\\\\W'",
+    "y = table.price.map(lambda one: one + 1)": "calls Python for each element of table.price",
+    "loss.backward(retain_graph=True)": "keeps the graph for another backward pass",
     "first = self.items.pop(0)": "moves all of self.items to take the first",
 }
 
@@ -127,6 +131,8 @@ def test_the_source_says_what_a_line_goes_through(tmp_path: Path, text: str, sai
         "chosen = np.random.choice(n)",
         "p = self.scale * x",
         "y = self.model(x)",
+        "loss.backward(retain_graph=False)",
+        "y = np.where(mask, a, b)",
     ],
 )
 def test_what_is_usual_is_not_said(tmp_path: Path, text: str) -> None:

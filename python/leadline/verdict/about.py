@@ -1,4 +1,4 @@
-"""What is known of the places that a verdict names, in its words: `leadline.analysis.place` has the facts."""
+"""What is known of the places that a verdict names, in its words: `leadline.analysis.rules.place` has the facts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from leadline.analysis.case import Case
 from leadline.analysis.findings import Finding, Line
-from leadline.analysis.place import TELLING, facts_of, sentence_of
+from leadline.analysis.rules.place import TELLING, facts_of, sentence_of
 from leadline.verdict.model import Place
 from leadline.verdict.words import named
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from leadline.analysis.case import Case
 from leadline.analysis.findings import Finding, Severity
-from leadline.analysis.place import TELLING, known_of
+from leadline.analysis.rules.place import TELLING, known_of
 from leadline.units import duration, percent
 from leadline.verdict.account import account
 from leadline.verdict.fixes import NOT_EXPLAINED

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from leadline._dataclass import dataclass
-from leadline.analysis.place.measured import ever_dearer, ever_more
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.place.measured import ever_dearer, ever_more
 from leadline.analysis.rules.words import listed
 from leadline.analysis.threads import running_share
 from leadline.units import duration, percent, times

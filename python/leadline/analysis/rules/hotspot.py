@@ -6,9 +6,9 @@ import numpy as np
 
 from leadline.analysis.columns import Rows, sums_in_order
 from leadline.analysis.compilers import compilers
-from leadline.analysis.place import TELLING, known_of
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.collectives import collectives
+from leadline.analysis.rules.place import TELLING, known_of
 from leadline.analysis.rules.words import kernel, module, operator
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, times

@@ -10,9 +10,9 @@ from leadline.analysis.calls_in_source import hooks_of, user_trees
 from leadline.analysis.case import Case
 from leadline.analysis.columns import Mask
 from leadline.analysis.origin import Origin, origin
-from leadline.analysis.place.at import At, cost_of, loop_of
-from leadline.analysis.place.fact import Fact
 from leadline.analysis.rules.jaxwork import by_themselves
+from leadline.analysis.rules.place.at import At, cost_of, loop_of
+from leadline.analysis.rules.place.fact import Fact
 from leadline.analysis.threads import main_threads
 from leadline.profiles.tree import Node
 from leadline.schema import FrameKind

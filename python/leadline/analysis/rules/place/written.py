@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 
-from leadline.analysis.place.at import At, own_nodes
-from leadline.analysis.place.fact import Fact
 from leadline.analysis.rules.partly_used import only_asked_for
+from leadline.analysis.rules.place.at import At, own_nodes
+from leadline.analysis.rules.place.fact import Fact
 from leadline.analysis.rules.sorted_for_few import read_of_sorted
 
 _LONGEST = 40
@@ -36,7 +36,20 @@ _KNOWN_CALLS = {
     "to_datetime": "parses dates from text",
     "strptime": "parses dates from text",
     "one_hot": "makes one-hot rows",
-    "compile": "",
+    "loads": "parses text or a pickle",
+    "sleep": "sleeps",
+    "Pool": "starts worker processes",
+    "ProcessPoolExecutor": "starts worker processes",
+    "Popen": "starts a process",
+    "check_output": "starts a process",
+}
+_FINDS = frozenset(("flatnonzero", "nonzero", "argwhere", "where"))
+_SELECTS = frozenset(("isin", "query"))
+_MATCHES = frozenset(("sub", "findall", "finditer", "match", "search", "split", "fullmatch"))
+_EACH = frozenset(("apply", "map", "applymap", "transform"))
+_KEYWORDS = {
+    "retain_graph": "keeps the graph for another backward pass",
+    "create_graph": "records the backward pass to go backward through it",
 }
 _SEARCHES = frozenset(("index", "remove"))
 
@@ -66,10 +79,14 @@ def _selects(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
             compared = next((one for one in ast.walk(node.slice) if isinstance(one, ast.Compare)), None)
             if compared is not None and not isinstance(compared.ops[0], ast.In | ast.NotIn | ast.Is | ast.IsNot):
                 yield Fact("reads", f"compares all of {_text(compared.left)} to select from it", 0.65)
-        elif isinstance(node, ast.Call) and _last(node.func) in ("isin", "query", "flatnonzero", "nonzero"):
-            whose = node.func.value if isinstance(node.func, ast.Attribute) else node.func
-            if _last(node.func) in ("isin", "query") and isinstance(node.func, ast.Attribute):
-                yield Fact("reads", f"goes through all of {_text(whose)} to select from it", 0.6)
+        elif isinstance(node, ast.Call) and _last(node.func) in _FINDS and node.args:
+            given = node.args[0]
+            if isinstance(given, ast.Compare) and not isinstance(given.ops[0], ast.Is | ast.IsNot):
+                yield Fact("reads", f"compares all of {_text(given.left)} to select from it", 0.65)
+        elif (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("isin", "query")
+        ):
+            yield Fact("reads", f"goes through all of {_text(node.func.value)} to select from it", 0.6)
 
 
 def _sets_part(_: At, nodes: list[ast.AST]) -> Iterator[Fact]:
@@ -141,8 +158,12 @@ def _calls(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
             yield Fact("does", f"reads a file, by {_text(node.func)}", 0.5)
         elif name in _LISTS:
             yield Fact("does", f"lists the files of a folder, by {_text(node.func)}", 0.6)
-        elif name == "compile" and whose is not None and _last(whose) == "re":
-            yield Fact("does", "compiles a regular expression", 0.4)
+        elif whose is not None and _last(whose) == "re" and name in _MATCHES and node.args:
+            yield Fact("does", f"matches the regular expression {_text(node.args[0])}", 0.5)
+        elif name in _EACH and node.args and isinstance(node.args[0], ast.Lambda):
+            yield Fact("does", f"calls Python for each element of {_text(whose or node.func)}", 0.6)
+        elif name in ("jit", "pmap") and whose is not None and _last(whose) == "jax":
+            yield Fact("does", "makes a new compiled function", 0.6)
         elif name in _SEARCHES and whose is not None and len(node.args) == 1 and not at.operator:
             yield Fact("reads", f"searches {_text(whose)} from its start", 0.5)
         elif name == "insert" and node.args and ast.unparse(node.args[0]) == "0":
@@ -151,6 +172,14 @@ def _calls(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
             yield Fact("copies", f"moves all of {_text(whose or node.func)} to take the first", 0.5)
         elif name == "sorted" and node.args and not at.operator:
             yield Fact("reads", f"sorts all of {_text(node.args[0])}", 0.5)
+
+
+def _asks_for(_: At, nodes: list[ast.AST]) -> Iterator[Fact]:
+    """Arguments that make a call do more: `retain_graph=True`."""
+    for node in nodes:
+        is_asked = isinstance(node, ast.keyword) and isinstance(node.value, ast.Constant) and node.value.value is True
+        if isinstance(node, ast.keyword) and is_asked and node.arg in _KEYWORDS:
+            yield Fact("does", _KEYWORDS[node.arg], 0.55)
 
 
 def _in_loop(at: At, _: list[ast.AST]) -> Iterator[Fact]:
@@ -187,6 +216,7 @@ _LOOKS: tuple[Callable[[At, list[ast.AST]], Iterator[Fact]], ...] = (
     _draws,
     _goes_through,
     _calls,
+    _asks_for,
     _in_loop,
     _columns,
 )

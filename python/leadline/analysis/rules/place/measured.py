@@ -12,8 +12,8 @@ import numpy as np
 
 from leadline.analysis.case import Case
 from leadline.analysis.columns import Mask, Rows
-from leadline.analysis.place.at import At, loop_of
-from leadline.analysis.place.fact import Fact
+from leadline.analysis.rules.place.at import At, loop_of
+from leadline.analysis.rules.place.fact import Fact
 from leadline.analysis.workclass import classes_of_nodes
 from leadline.schema import FrameKind
 from leadline.units import duration, how_often, times

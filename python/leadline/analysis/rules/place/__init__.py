@@ -9,24 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from leadline.analysis.case import Case
-from leadline.analysis.place.at import At, at_line
-from leadline.analysis.place.behalf import on_behalf
-from leadline.analysis.place.fact import Fact
-from leadline.analysis.place.measured import measured
-from leadline.analysis.place.written import written
+from leadline.analysis.rules.place.at import At, at_line
+from leadline.analysis.rules.place.behalf import on_behalf
+from leadline.analysis.rules.place.fact import Fact
+from leadline.analysis.rules.place.measured import measured
+from leadline.analysis.rules.place.written import written
 
 __all__ = ["TELLING", "At", "Fact", "at_line", "facts_of", "known_of", "sentence_of"]
 
 TELLING = 0.5
 """A fact that tells more than what the place is: worth a line where the place is not the dominant one."""
 _MOST = 3
+_PART_OF = "part of"
 
 
 def facts_of(case: Case, file: str, line: int, what: str = "", ns: float = 0.0) -> list[Fact]:
     """Facts of a line, those that explain most first, one of each kind. `what`: the operator or function that takes the
     time there; `ns`: its time a step, where that is known."""
-    key = (file, line, what)
-    kept: dict[tuple[str, int, str], list[Fact]] = vars(case).setdefault("_places", {})
+    key = (file, line, what, ns)
+    kept: dict[tuple[str, int, str, float], list[Fact]] = vars(case).setdefault("_places", {})
     if key not in kept:
         place = at_line(case, file, line, what)
         kept[key] = (
@@ -53,4 +54,4 @@ def _best(facts: Iterable[Fact]) -> list[Fact]:
     found: dict[str, Fact] = {}
     for one in sorted(facts, key=lambda one: -one.tells):
         found.setdefault(one.kind, one)
-    return list(found.values())
+    return list(found.values()) if set(found) != {_PART_OF} else []  # alone, it says nothing
