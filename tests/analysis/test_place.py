@@ -10,6 +10,7 @@ from tests.analysis.test_findings import MS, training
 from leadline.analysis.analyze import analyze
 from leadline.analysis.case import case_of
 from leadline.analysis.rules.place import TELLING, facts_of, known_of
+from leadline.profiles.build import build
 from leadline.profiles.profile import Profile
 from leadline.report.build import build_report
 from leadline.report.model import ReportOptions
@@ -159,6 +160,34 @@ def test_a_step_before_one_that_changes_the_size_works_on_the_original_size(tmp_
     )
     after = on_line(f"native work | cpu_sample={50 * MS}/50", file=file, line=2, function="blur")
     assert known(after, file, 2) == ""
+
+
+def test_what_a_compiled_program_updates_is_not_said_to_be_copied(tmp_path: Path) -> None:
+    file = tmp_path / "net.py"
+    file.write_text("def step(x):\n  return x.at[0].set(1)\n")
+    inside = [f"python step @ {file}:2", operator("  ", "scatter", 5, 10)]
+    compiled = training(
+        "python main @ /home/ada/train.py:43", "  operator jit(step)", *("    " + one for one in inside)
+    )
+    assert "copies" not in known(compiled, file, 2)
+    assert "copies all of x" in known(training(*inside), file, 2)
+
+
+def test_the_loop_of_the_steps_is_not_said_and_another_one_is(tmp_path: Path) -> None:
+    file = tmp_path / "fit.py"
+    file.write_text("def fit(loader):\n  for batch in loader:\n    for one in batch:\n      use(one)\n    step()\n")
+    phase = f"phase optimizer | time={10 * MS}/10 call_time={10 * MS}/10"
+    work = f"native work | cpu_sample={50 * MS}/50"
+
+    def said(line: int) -> str:
+        lines = (f"python fit @ {file}:5", "  " + phase, f"python fit @ {file}:{line}", "  " + work)
+        profile = build(
+            "\n".join(("process fit.py | pid=5", "  thread main | tid=5", *("    " + one for one in lines)))
+        )
+        return known(profile, file, line)
+
+    assert said(4) == "runs for each of batch, in the loop at line 3"
+    assert said(3) == ""
 
 
 def test_growth_by_part_of_the_run_is_told_where_shapes_are_not_known():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 import numpy as np
 
@@ -11,9 +12,10 @@ from leadline.analysis.case import CannotTell, Case
 from leadline.analysis.columns import Mask, Rows
 from leadline.analysis.loop import Loop
 from leadline.analysis.origin import Origin, origin
-from leadline.analysis.sourcecode import Source
+from leadline.analysis.sourcecode import Block, Source
 from leadline.schema import FrameKind
 
+_PROGRAM = re.compile(r"(jit|pjit|pmap)\(")
 _BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
@@ -21,7 +23,8 @@ _BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
 class At:
     """`rows`: nodes of the loop (of the run, where nothing repeats) that are booked on the line; `mine`: those of them
     that are the operator `what`, else all; `row`: the one with most time; `statement`: None where the source cannot be
-    read; `called`: functions of the program and of libraries on the way from the line to where the time goes."""
+    read; `loops`: around it in its own function, without those of the steps; `compiled`: in a program of JAX;
+    `called`: functions of the program and of libraries on the way from the line to where the time goes."""
 
     file: str
     line: int
@@ -32,6 +35,8 @@ class At:
     operator: bool
     source: Source | None
     statement: ast.stmt | None
+    loops: tuple[Block, ...]
+    compiled: bool
     called: tuple[str, ...]
 
     @property
@@ -59,6 +64,7 @@ def at_line(case: Case, file: str, line: int, what: str = "") -> At | None:
     cost = cost_of(case)[mine]
     row = int(mine[np.argmax(cost)])
     source = case.sources.of(file) if origin(file) == Origin.USER else None
+    around = tree.path_rows(int(user[row]))
     return At(
         file,
         line,
@@ -69,8 +75,15 @@ def at_line(case: Case, file: str, line: int, what: str = "") -> At | None:
         operator,
         source,
         statement_at(source, line),
+        _loops(case, source, file, line),
+        any(_PROGRAM.match(case.name(at)) and tree.kinds[at] == int(FrameKind.OPERATOR) for at in around),
         _called(case, row, int(user[row])),
     )
+
+
+def _loops(case: Case, source: Source | None, file: str, line: int) -> tuple[Block, ...]:
+    loops = source.loops(line) if source is not None else []
+    return tuple(one for one in loops if loop_of(case) is None or not case.is_step_loop(file, one.first))
 
 
 def statement_at(source: Source | None, line: int) -> ast.stmt | None:

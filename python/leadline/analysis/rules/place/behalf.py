@@ -43,18 +43,22 @@ _METHODS: Mapping[str, str] = {
 }
 """Methods of the program that Python or a framework calls: for what."""
 _LIBRARIES = (
-    (r"/torch/optim/lr_scheduler\.py$", "in a learning-rate scheduler", 0.7),
-    (r"/torch/optim/swa_utils\.py$", "in a moving average of the weights", 0.7),
-    (r"/torch/_tensor_str\.py$", "to format a tensor as text", 0.8),
-    (r"(^|/)logging/__init__\.py$", "to log a message", 0.7),
+    (r"/torch/optim/lr_scheduler\.py:", "in a learning-rate scheduler", 0.7),
+    (r"/torch/optim/swa_utils\.py:", "in a moving average of the weights", 0.7),
+    (r"/torch/_tensor_str\.py:", "to format a tensor as text", 0.8),
+    (r"(^|/)logging/__init__\.py:", "to log a message", 0.7),
     (r"/(tensorboardX?|torch/utils/tensorboard)/", "to log for TensorBoard", 0.7),
     (r"/(wandb|mlflow)/", "to log to a tracker", 0.7),
     (r"/torchmetrics/", "in a metric", 0.7),
-    (r"(^|/)copy\.py$", "to copy an object with all it holds", 0.7),
-    (r"(^|/)pickle\.py$", "to pickle an object", 0.6),
-    (r"/torch/utils/checkpoint\.py$", "below a checkpoint, which computes the forward pass again", 0.5),
-    (r"/torch/nn/utils/parametriz(e|ations)\.py$", "to make a weight from its parametrization", 0.6),
-    (r"/torch/autograd/functional\.py$|/torch/_functorch/", "to make derivatives of a function", 0.4),
+    (r"(^|/)copy\.py:_?deepcopy", "to copy an object with all it holds", 0.7),
+    (r"(^|/)pickle\.py:", "to pickle an object", 0.6),
+    (r"/torch/utils/checkpoint\.py:", "below a checkpoint, which computes the forward pass again", 0.5),
+    (r"/torch/nn/utils/parametriz(e|ations)\.py:", "to make a weight from its parametrization", 0.6),
+    (
+        r"/torch/autograd/functional\.py:|/torch/_functorch/(eager_transforms|vmap|apis)",
+        "to make derivatives of a function",
+        0.4,
+    ),
 )
 _FETCH = re.compile(r"/torch/utils/data/_utils/fetch\.py$")
 _APPLY = re.compile(r"/torch/autograd/function\.py$")
@@ -103,17 +107,19 @@ def _of_frames(path: list[Node], hooks: Mapping[str, str]) -> Iterator[Said]:
         if node.kind != str(FrameKind.PYTHON):
             continue
         by_program = above.kind == str(FrameKind.PYTHON) and origin(above.file) == Origin.USER
-        fact = None if by_program or origin(node.file) != Origin.USER else _of_called(node, caller, hooks)
+        fact = None if by_program or origin(node.file) != Origin.USER else _of_called(node, above, caller, hooks)
         if fact is not None:
             yield fact, node
         caller = node
 
 
-def _of_called(node: Node, caller: Node | None, hooks: Mapping[str, str]) -> Fact | None:
-    """Of a function that the program did not call itself. `caller`: the Python frame above it."""
+def _of_called(node: Node, above: Node, caller: Node | None, hooks: Mapping[str, str]) -> Fact | None:
+    """Of a function that the program did not call itself. `above`: the frame above; `caller`: the Python one above."""
     parts = node.name.split(".")
     last, file = parts[-1], caller.file if caller is not None else ""
     hook = next((hooks[name] for name in reversed(parts) if name in hooks), "")
+    if last == "<lambda>" and caller is above:
+        hook = ""  # which of its lambdas a framework calls from Python is not known
     if hook in _HOOKS:
         return Fact("for", f"runs in {_HOOKS[hook]}, {_plain(node.name)}", 0.8)
     if last in _METHODS:
@@ -137,7 +143,7 @@ def _of_libraries(path: list[Node]) -> Iterator[Said]:
     for node in path:
         if node.kind == str(FrameKind.PYTHON) and origin(node.file) != Origin.USER:
             for pattern, words, tells in _LIBRARIES:
-                if re.search(pattern, node.file):
+                if re.search(pattern, f"{node.file}:{node.name}"):
                     yield Fact("for", f"runs {words}", tells), node
         if _CALLED_BACK.search(f"{node.name} {node.detail.get('hlo', '')}"):
             yield Fact("for", "runs in a callback from a compiled program into Python", 0.8), node

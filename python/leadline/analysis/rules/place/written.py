@@ -60,6 +60,8 @@ def written(at: At) -> list[Fact]:
         return []
     nodes = own_nodes(at.statement)
     found = [fact for look in _LOOKS for fact in look(at, nodes)]
+    if at.what.endswith("()"):
+        found.append(Fact("does", f"reads a number by {at.what}, and waits until it is computed", 0.3))
     return [*found, *_partly_read(at), *_smaller_later(at)]
 
 
@@ -89,9 +91,9 @@ def _selects(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
             yield Fact("reads", f"goes through all of {_text(node.func.value)} to select from it", 0.6)
 
 
-def _sets_part(_: At, nodes: list[ast.AST]) -> Iterator[Fact]:
+def _sets_part(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
     """`x.at[i].set(v)`, which is a copy of x outside of a compiled function."""
-    for node in nodes:
+    for node in nodes if not at.compiled else ():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             of = node.func.value
             if isinstance(of, ast.Subscript) and isinstance(of.value, ast.Attribute) and of.value.attr == "at":
@@ -184,11 +186,8 @@ def _asks_for(_: At, nodes: list[ast.AST]) -> Iterator[Fact]:
 
 def _in_loop(at: At, _: list[ast.AST]) -> Iterator[Fact]:
     """Python that goes through elements one by one; of operators the number of calls says so."""
-    if at.operator or at.source is None:
-        return
-    loops = at.source.loops(at.line)
-    if loops and isinstance(at.function, ast.FunctionDef | ast.AsyncFunctionDef) and at.function.name != "main":
-        inner = loops[-1]
+    if at.loops and not at.operator:
+        inner = at.loops[-1]
         over = inner.node
         if isinstance(over, ast.For | ast.AsyncFor):
             yield Fact("loop", f"runs for each of {_text(over.iter)}, in the loop at line {inner.first}", 0.55)
