@@ -134,6 +134,7 @@ def test_the_source_says_what_a_line_goes_through(tmp_path: Path, text: str, sai
         "y = self.model(x)",
         "loss.backward(retain_graph=False)",
         "y = np.where(mask, a, b)",
+        "y = self.query(x)",
     ],
 )
 def test_what_is_usual_is_not_said(tmp_path: Path, text: str) -> None:
@@ -198,6 +199,38 @@ def test_growth_by_part_of_the_run_is_told_where_shapes_are_not_known():
     steady = on_line(operator("", "aten::cat", 5, 30))
     steady.meta["growth"] = [row | {"steps": [3, 3, 3], "calls": [9, 9, 9], "ns": [9 * MS, 10 * MS, 9 * MS]}]
     assert "early" not in known(steady)
+
+
+def growing(sizes: tuple[int, ...], what: str = "aten::sort") -> list[str]:
+    """Titles of `grows` for a path whose calls take ever longer on a machine that others use, beside steady ones."""
+    lines = [operator("", what, 2, 3, f"[[{size}],[]]") for size in sizes]
+    profile = on_line(*lines, "native [waits for a core] | wait=900000000/9")
+    row = {"file": "/home/ada/train.py", "line": 43, "function": "main", "what": what}
+    steady = {**row, "steps": [3, 3, 3], "calls": [9, 9, 9], "ns": [9 * MS, 9 * MS, 9 * MS]}
+    profile.meta["growth"] = [
+        {**steady, "ns": [9 * MS, 30 * MS, 90 * MS]},
+        *({**steady, "line": 50 + one, "what": f"aten::op{one}"} for one in range(4)),
+    ]
+    return [one.title for one in analyze(profile, ["grows"])]
+
+
+def test_calls_on_inputs_as_large_as_before_have_not_grown():
+    (title,) = growing((1000, 2000, 4000, 8000))
+    assert title == "aten::sort takes 10 times as long late in the run as early, call by call"
+    assert growing((4000,)) == []
+    assert len(growing((4000,), "aten::mul")) == 1  # numbers may have become denormal
+
+
+def test_buffers_that_ddp_sends_and_arrays_of_an_npz_file_are_told(tmp_path: Path) -> None:
+    packages = "/usr/lib/python3.11/site-packages"
+    sends = f"python DistributedDataParallel._sync_module_buffers @ {packages}/torch/nn/parallel/distributed.py:9"
+    assert "runs to send the module's buffers to all ranks" in known(
+        on_line(sends, operator("  ", "c10d::broadcast_", 5, 10))
+    )
+    file = tmp_path / "data.py"
+    file.write_text("class Data:\n  def __getitem__(self, i):\n    return self.archive['x'][i]\n")
+    reads = f"python NpzFile.__getitem__ @ {packages}/numpy/lib/npyio.py:9 | cpu_sample={50 * MS}/50"
+    assert "reads all of an array from the .npz file" in known(on_line(reads, file=file, line=3), file, 3)
 
 
 def test_an_ordinary_layer_is_described_and_nothing_of_it_alarms():

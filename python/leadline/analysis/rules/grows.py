@@ -9,7 +9,7 @@ import numpy as np
 
 from leadline._dataclass import dataclass
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.place.measured import ever_dearer, ever_more
+from leadline.analysis.rules.place.measured import ever_dearer, ever_more, inputs_grow
 from leadline.analysis.rules.words import listed
 from leadline.analysis.threads import running_share
 from leadline.units import duration, percent, times
@@ -49,7 +49,9 @@ class Grows(Rule):
         if not rows:
             raise CannotTell("the run was too short to tell its early part from its late one")
         contended = running_share(case.profile, int(case.analysis.scopes.thread[case.loop.anchors[0]])) < _ALONE
-        paths = [one for one in (_read(row, sampled=contended) for row in rows) if one is not None]
+        paths = [
+            one for row in rows if (one := _read(row, sampled=contended and not _larger_inputs(case, row))) is not None
+        ]
         late = sum(one.last * one.row["calls"][-1] for one in paths)
         if late <= 0:
             return self.more_calls(case, rows, values)
@@ -62,6 +64,7 @@ class Grows(Rule):
                 found.append((one, factor, share))
         if found and _inputs_grow(rows, values["factor"]):
             return []
+        found = [item for item in found if not _as_large_as_before(case, item[0], item[1], contended=contended)]
         found = [item for item in found if item[2] * (1 - 1 / max(item[1], item[0].calls)) >= _GAIN]
         found.sort(key=lambda item: -item[2] * (1 - 1 / max(item[1], item[0].calls, 1.01)))
         return [self._finding(case, found)] if found else self.more_calls(case, rows, values)
@@ -141,6 +144,23 @@ class Grows(Rule):
             self.learn_more,
             gain,
         )
+
+
+def _larger_inputs(case: Case, row: Mapping[str, Any]) -> bool:
+    """Whether shapes say that a path's calls do more and more, whoever else uses the machine."""
+    what = str(row.get("what", ""))
+    return bool(what and inputs_grow(case, str(row.get("file", "")), int(row.get("line", 0)), what))
+
+
+def _as_large_as_before(case: Case, one: _Path, factor: float, *, contended: bool) -> bool:
+    """Whether a path's calls take longer although shapes say that they do the same: then others used the machine, but
+    for numbers that may have become denormal."""
+    row = one.row
+    what = str(row["what"])
+    if not what or one.calls > factor:
+        return False
+    denormal = class_of_operator(what) in ("element-wise", "optimizer") and not contended
+    return not denormal and inputs_grow(case, str(row["file"]), int(row["line"]), what) is False
 
 
 def _inputs_grow(rows: Sequence[Mapping[str, Any]], factor: float) -> bool:

@@ -44,6 +44,7 @@ _METHODS: Mapping[str, str] = {
 """Methods of the program that Python or a framework calls: for what."""
 _LIBRARIES = (
     (r"/torch/optim/lr_scheduler\.py:", "in a learning-rate scheduler", 0.7),
+    (r"/torch/nn/parallel/distributed\.py:.*sync.*buffers", "to send the module's buffers to all ranks", 0.7),
     (r"/torch/optim/swa_utils\.py:", "in a moving average of the weights", 0.7),
     (r"/torch/_tensor_str\.py:", "to format a tensor as text", 0.8),
     (r"(^|/)logging/__init__\.py:", "to log a message", 0.7),
@@ -72,7 +73,7 @@ def on_behalf(case: Case, at: At) -> list[Fact]:
     """The most telling of the frames around the place, and of those that it calls."""
     tree = case.tree
     path = [tree.node(row) for row in tree.path_rows(at.row)]
-    found = [*_of_frames(path, _hooks(case)), *_of_libraries(path)]
+    found = [*_of_frames(path, _hooks(case), int(case.analysis.scopes.user[at.row])), *_of_libraries(path)]
     return [
         *(fact for fact, node in found if _share_below(case, at, tree.frame_of == node.frame) >= _NEARLY_ALL),
         *_of_thread(case, at),
@@ -100,21 +101,26 @@ Said = tuple[Fact, Node]
 """A fact, with the frame that says so."""
 
 
-def _of_frames(path: list[Node], hooks: Mapping[str, str]) -> Iterator[Said]:
+def _of_frames(path: list[Node], hooks: Mapping[str, str], user: int) -> Iterator[Said]:
     """By the program's own functions."""
     caller: Node | None = None
     for above, node in itertools.pairwise(path):
         if node.kind != str(FrameKind.PYTHON):
             continue
         by_program = above.kind == str(FrameKind.PYTHON) and origin(above.file) == Origin.USER
-        fact = None if by_program or origin(node.file) != Origin.USER else _of_called(node, above, caller, hooks)
+        fact = (
+            None
+            if by_program or origin(node.file) != Origin.USER
+            else _of_called(node, above, caller, hooks, own=node.row == user)
+        )
         if fact is not None:
             yield fact, node
         caller = node
 
 
-def _of_called(node: Node, above: Node, caller: Node | None, hooks: Mapping[str, str]) -> Fact | None:
-    """Of a function that the program did not call itself. `above`: the frame above; `caller`: the Python one above."""
+def _of_called(node: Node, above: Node, caller: Node | None, hooks: Mapping[str, str], *, own: bool) -> Fact | None:
+    """Of a function that the program did not call itself. `above`: the frame above; `caller`: the Python one above;
+    `own`: it is the place's function, which its name says already."""
     parts = node.name.split(".")
     last, file = parts[-1], caller.file if caller is not None else ""
     hook = next((hooks[name] for name in reversed(parts) if name in hooks), "")
@@ -123,7 +129,7 @@ def _of_called(node: Node, above: Node, caller: Node | None, hooks: Mapping[str,
     if hook in _HOOKS:
         return Fact("for", f"runs in {_HOOKS[hook]}, {_plain(node.name)}", 0.8)
     if last in _METHODS:
-        return Fact("for", f"runs {_METHODS[last]}, in {node.name}", 0.6)
+        return Fact("for", f"runs {_METHODS[last]}" + ("" if own else f", in {node.name}"), 0.5)
     if _FETCH.search(file):
         return Fact("for", f"runs in the collate function {_plain(node.name)}", 0.6)
     if _APPLY.search(file) and last in ("forward", "backward"):
@@ -144,7 +150,8 @@ def _of_libraries(path: list[Node]) -> Iterator[Said]:
         if node.kind == str(FrameKind.PYTHON) and origin(node.file) != Origin.USER:
             for pattern, words, tells in _LIBRARIES:
                 if re.search(pattern, f"{node.file}:{node.name}"):
-                    yield Fact("for", f"runs {words}", tells), node
+                    kind = "does" if words.startswith("to copy") else "for"
+                    yield Fact(kind, f"runs {words}", tells), node
         if _CALLED_BACK.search(f"{node.name} {node.detail.get('hlo', '')}"):
             yield Fact("for", "runs in a callback from a compiled program into Python", 0.8), node
 

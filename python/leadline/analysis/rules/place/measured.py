@@ -12,7 +12,7 @@ import numpy as np
 
 from leadline.analysis.case import Case
 from leadline.analysis.columns import Mask, Rows
-from leadline.analysis.rules.place.at import At, loop_of
+from leadline.analysis.rules.place.at import At, at_line, loop_of
 from leadline.analysis.rules.place.fact import Fact
 from leadline.analysis.workclass import classes_of_nodes
 from leadline.schema import FrameKind
@@ -186,41 +186,60 @@ def _over_run(case: Case, at: At) -> list[Fact]:
     return _sizes(case, at) or _parts_of_run(case, at)
 
 
+def inputs_grow(case: Case, file: str, line: int, what: str) -> bool | None:
+    """Whether the inputs of an operator on a line become larger from call to call; None where no shapes were recorded.
+    Of a node of autograd, which has none, by the operators that it calls."""
+    place = at_line(case, file, line, what)
+    if place is None or not place.operator:
+        return None
+    rows = place.mine
+    if not any(_shapes(case, row) for row in rows.tolist()):
+        below = [one for row in rows.tolist() for one in case.tree.shape.children(row).tolist()]
+        rows = np.array([one for one in below if _shapes(case, one)], np.int64)
+    if not len(rows):
+        return None
+    names = case.tree.frames["name"][case.tree.frame_of[rows]]
+    return any(_rising([shape for shape, _ in _order(case, rows[names == name])]) for name in np.unique(names))
+
+
+def _order(case: Case, rows: Rows) -> list[tuple[Shape, int]]:
+    """The largest inputs by size, in the order in which they came, with the calls of each."""
+    calls = case.tree.exclusive("call_time").count
+    sizes: dict[int, tuple[Shape, int]] = {}
+    for row in sorted(rows.tolist()):
+        shapes = _shapes(case, row)
+        if shapes and calls[row]:
+            shape = max(shapes, key=math.prod)
+            size = math.prod(shape)
+            sizes[size] = sizes.get(size, (shape, 0))[0], max(int(calls[row]), sizes.get(size, (shape, 0))[1])
+    return list(sizes.values())
+
+
+def _rising(order: list[Shape]) -> bool:
+    sizes = [math.prod(one) for one in order]
+    if len(sizes) < _FEWEST_SIZES or sizes[-1] < _GROWN * sizes[0]:
+        return False
+    return sum(later > before for before, later in itertools.pairwise(sizes)) >= 0.9 * (len(sizes) - 1)
+
+
 def _sizes(case: Case, at: At) -> list[Fact]:
     """Inputs that become larger from call to call: nodes of other shapes stand in the order in which they came."""
     if not at.operator:
         return []
-    tree, user = case.tree, case.analysis.scopes.user
-    module = case.analysis.scopes.module
-    same = at.mine[(user[at.mine] == user[at.row]) & (module[at.mine] == module[at.row])]
-    calls = tree.exclusive("call_time").count
-    sizes: dict[int, tuple[Shape, int]] = {}
-    order: list[int] = []
-    for row in sorted(same.tolist()):
-        shapes = _shapes(case, row)
-        if not shapes or not calls[row]:
-            continue
-        shape = max(shapes, key=math.prod)
-        size = math.prod(shape)
-        order += [] if size in sizes else [size]
-        sizes[size] = shape, max(int(calls[row]), sizes.get(size, (shape, 0))[1])
-    if len(order) < _FEWEST_SIZES:
-        return []
-    shapes_seen = [sizes[size][0] for size in order]
-    rising = sum(later > before for before, later in itertools.pairwise(order)) / (len(order) - 1)
-    first, last = order[0], order[-1]
-    steps = max(_steps(case), 1)
-    along_one = all(_changed(shapes_seen[0], one) <= 1 for one in shapes_seen)
-    if not along_one:
+    user, module = case.analysis.scopes.user, case.analysis.scopes.module
+    found = _order(case, at.mine[(user[at.mine] == user[at.row]) & (module[at.mine] == module[at.row])])
+    shapes = [one for one, _ in found]
+    if len(shapes) < _FEWEST_SIZES or not all(_changed(shapes[0], one) <= 1 for one in shapes):
         return []  # calls of one line that do different things
-    if rising < 0.9 or last < _GROWN * first:
-        low, high = min(order), max(order)
-        text = f"works on {len(order):,} sizes of inputs, from {list(sizes[low][0])} to {list(sizes[high][0])}"
+    if not _rising(shapes):
+        low, high = min(shapes, key=math.prod), max(shapes, key=math.prod)
+        text = f"works on {len(shapes):,} sizes of inputs, from {list(low)} to {list(high)}"
         return [Fact("shape", text, 0.3)]
-    each_step = np.median([number for _, number in sizes.values()]) >= 0.8 * steps
+    steps = max(_steps(case), 1)
+    each_step = np.median([number for _, number in found]) >= 0.8 * steps
     over = "within each step" if each_step and steps > 1 else "over the run"
-    text = f"works on inputs that grow from {list(sizes[first][0])} to {list(sizes[last][0])} {over}"
-    return [Fact("shape", text, 1 - first / last)]
+    text = f"works on inputs that grow from {list(shapes[0])} to {list(shapes[-1])} {over}"
+    return [Fact("shape", text, 1 - math.prod(shapes[0]) / math.prod(shapes[-1]))]
 
 
 def _changed(one: Shape, other: Shape) -> int:

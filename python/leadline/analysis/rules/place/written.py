@@ -43,8 +43,12 @@ _KNOWN_CALLS = {
     "Popen": "starts a process",
     "check_output": "starts a process",
 }
+_KNOWN_FUNCTIONS = {
+    "NpzFile.__getitem__": "reads all of an array from the .npz file, whatever part of it is used",
+    "DataFrame.iterrows": "makes a Series of each row",
+}
+"""Functions of libraries whose documentation says what they go through."""
 _FINDS = frozenset(("flatnonzero", "nonzero", "argwhere", "where"))
-_SELECTS = frozenset(("isin", "query"))
 _MATCHES = frozenset(("sub", "findall", "finditer", "match", "search", "split", "fullmatch"))
 _EACH = frozenset(("apply", "map", "applymap", "transform"))
 _KEYWORDS = {
@@ -60,6 +64,8 @@ def written(at: At) -> list[Fact]:
         return []
     nodes = own_nodes(at.statement)
     found = [fact for look in _LOOKS for fact in look(at, nodes)]
+    known = (words for name, words in _KNOWN_FUNCTIONS.items() if name in (at.what, *at.called))
+    found += [Fact("does", one, 0.7) for one in known]
     if at.what.endswith("()"):
         found.append(Fact("does", f"reads a number by {at.what}, and waits until it is computed", 0.3))
     return [*found, *_partly_read(at), *_smaller_later(at)]
@@ -85,10 +91,14 @@ def _selects(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
             given = node.args[0]
             if isinstance(given, ast.Compare) and not isinstance(given.ops[0], ast.Is | ast.IsNot):
                 yield Fact("reads", f"compares all of {_text(given.left)} to select from it", 0.65)
-        elif (
-            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("isin", "query")
-        ):
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _selects_by(node):
             yield Fact("reads", f"goes through all of {_text(node.func.value)} to select from it", 0.6)
+
+
+def _selects_by(call: ast.Call) -> bool:
+    """`ids.isin(chosen)`, `table.query("price > 3")`."""
+    name = _last(call.func)
+    return name == "isin" or (name == "query" and isinstance(next(iter(call.args), None), ast.Constant | ast.JoinedStr))
 
 
 def _sets_part(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
