@@ -141,13 +141,9 @@ def whole(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def halves(events: list[dict[str, Any]]) -> int:
-    """Ends without a begin, and begins without an end of spans that count."""
+    """Begins and ends without the other half."""
     sides = [event for event in events if event.get("ph") in ("B", "E")]
-    paired = whole(sides)
-    begins = Counter(str(one.get("cat")) for one in sides if one["ph"] == "B")
-    lonely = begins - Counter(str(one.get("cat")) for one in paired)
-    ends = sum(one["ph"] == "E" for one in sides) - len(paired)
-    return ends + sum(count for category, count in lonely.items() if category != "python_function")
+    return len(sides) - 2 * len(whole(sides))
 
 
 def known(event: dict[str, Any]) -> bool:
