@@ -43,6 +43,17 @@ export function NoWindow({ profile, so }: { profile: Profile; so: string }) {
   );
 }
 
+/** A sentence in which `backticks` enclose code. */
+export function Prose({ text }: { text: string }) {
+  return (
+    <>
+      {visible(text)
+        .split(/`([^`]+)`/)
+        .map((part, at) => (at % 2 ? <code>{part}</code> : part))}
+    </>
+  );
+}
+
 /** A name on one line, of which the middle goes where there is no room; the whole of it is the tooltip. */
 export function Named({ text, title }: { text: string; title?: string }) {
   const [begin, end] = parted(text);

@@ -4,7 +4,7 @@
 import { useState } from "preact/hooks";
 import type { ChangeBar, ChangeRow, Changes } from "../../model/changes";
 import { duration, percent, visible } from "../../model/units";
-import { Card, CopyButton, cssWidth } from "../widgets";
+import { Card, CopyButton, cssWidth, Prose } from "../widgets";
 import { Busy } from "./lanes";
 
 export function ChangesView({ changes }: { changes: Changes }) {
@@ -72,7 +72,9 @@ function Answer({ changes }: { changes: Changes }) {
         </div>
       ) : null}
       <div class="grow">
-        <h2 class="sentence">{visible(changes.sentence)}</h2>
+        <h2 class="sentence">
+          <Prose text={changes.sentence} />
+        </h2>
         {bars.length > 1 ? (
           <div class="step-bars">
             {bars.map((bar) => (

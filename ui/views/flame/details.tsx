@@ -10,7 +10,7 @@ import { twins } from "../../model/twins";
 import { duration, inUnit, metricName, number, share, visible } from "../../model/units";
 import type { TreeView, ViewNode } from "../../model/view";
 import type { Opened } from "../opened";
-import { Dot, KindChip, Named } from "../widgets";
+import { Dot, KindChip, Named, Prose } from "../widgets";
 import { Origin } from "./origin";
 import { SourceLine } from "../source_line";
 import { Calls, PerStep, TransformButtons } from "./actions";
@@ -124,7 +124,10 @@ function FindingsOf({ opened, node }: { opened: Opened; node: ViewNode }) {
     <ul class="frame-findings">
       {here.slice(0, 5).map((one) => (
         <li class={one.severity}>
-          <b>{visible(one.title)}</b> {visible(one.remedy)}
+          <b>
+            <Prose text={one.title} />
+          </b>{" "}
+          <Prose text={one.remedy} />
         </li>
       ))}
     </ul>

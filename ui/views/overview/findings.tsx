@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { Finding } from "../../model/report";
 import { duration, number, share, visible } from "../../model/units";
 import type { Opened } from "../opened";
-import { Card } from "../widgets";
+import { Card, Prose } from "../widgets";
 
 const FIRST = 4;
 
@@ -72,10 +72,14 @@ function Entry({ opened, finding }: { opened: Opened; finding: Finding }) {
         <span class={`chip ${finding.severity === "warning" ? "warn" : ""}`}>
           {finding.severity === "warning" ? "warning" : "note"}
         </span>
-        <b class="grow">{visible(finding.title)}</b>
+        <b class="grow">
+          <Prose text={finding.title} />
+        </b>
         <span class="quiet">{gain(finding)}</span>
       </div>
-      <p>{visible(finding.remedy)}</p>
+      <p>
+        <Prose text={finding.remedy} />
+      </p>
       <div class="finding-links">
         {line ? (
           <button
@@ -109,7 +113,9 @@ function Entry({ opened, finding }: { opened: Opened; finding: Finding }) {
         <>
           <ul class="evidence">
             {finding.evidence.map((one) => (
-              <li>{visible(one)}</li>
+              <li>
+                <Prose text={one} />
+              </li>
             ))}
           </ul>
           {finding.lines.map((one) =>

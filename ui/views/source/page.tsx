@@ -5,7 +5,7 @@ import { backwardOfFile, heatOfFiles, operatorsOnLine, type FileHeat } from "../
 import type { Finding, LineRow } from "../../model/report";
 import { duration, number, share, size, visible } from "../../model/units";
 import type { Opened } from "../opened";
-import { CopyButton, Dot, Nothing } from "../widgets";
+import { CopyButton, Dot, Nothing, Prose } from "../widgets";
 import { coloured, type Piece } from "./colours";
 
 export interface SourcePlace {
@@ -273,7 +273,10 @@ function OnLine({ opened, file, line }: { opened: Opened; file: string; line: nu
           </div>
           {findings.map((one) => (
             <p class="quiet">
-              <b>{visible(one.title)}</b> {visible(one.remedy)}
+              <b>
+                <Prose text={one.title} />
+              </b>{" "}
+              <Prose text={one.remedy} />
             </p>
           ))}
           <h4>What ran on this line</h4>

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { Help, Start } from "../../model/report";
 import { duration, visible } from "../../model/units";
 import type { Opened } from "../opened";
-import { Card, CopyButton } from "../widgets";
+import { Card, CopyButton, Prose } from "../widgets";
 import { openLine } from "./page";
 
 const SURE: Record<string, string> = {
@@ -41,7 +41,7 @@ function Entry({ opened, help, start }: { opened: Opened; help: Help; start: Sta
     <li>
       <div class="help-row">
         <button type="button" class="do" aria-expanded={open} onClick={() => setOpen(!open)}>
-          {visible(help.do)}
+          <Prose text={help.do} />
         </button>
         {place ? (
           <button type="button" class="plain link mono" onClick={() => openLine(opened, place.file, place.line)}>
@@ -59,10 +59,14 @@ function Entry({ opened, help, start }: { opened: Opened; help: Help; start: Sta
       </div>
       {open ? (
         <div class="help-more">
-          <p>{visible(help.remedy || help.do)}</p>
+          <p>
+            <Prose text={help.remedy || help.do} />
+          </p>
           <ul class="evidence">
             {help.evidence.map((one) => (
-              <li>{visible(one)}</li>
+              <li>
+                <Prose text={one} />
+              </li>
             ))}
           </ul>
           <div class="commands">
@@ -92,7 +96,7 @@ function Entry({ opened, help, start }: { opened: Opened; help: Help; start: Sta
 function gainText(help: Help, start: Start): string {
   const ranged = help.known !== "uncertain" && help.high_ns > help.low_ns;
   const range = ranged ? ` (${duration(help.low_ns)} to ${duration(help.high_ns)})` : "";
-  if (help.known === "at most") return `at most ${duration(help.high_ns)}`;
+  if (help.known === "at most") return `−${duration(help.high_ns)}`;
   const { wall_ns } = start;
   if (help.gain_ns * 2 > wall_ns && start.of === "step") {
     const left = ranged ? ` (${duration(wall_ns - help.high_ns)} to ${duration(wall_ns - help.low_ns)})` : "";

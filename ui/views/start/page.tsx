@@ -10,7 +10,7 @@ import { FindingsCard } from "../overview/findings";
 import { HotPaths } from "../overview/paths";
 import { RanksCard } from "../overview/ranks";
 import { ServingCard } from "../overview/serving";
-import { CopyButton, Nothing } from "../widgets";
+import { CopyButton, Nothing, Prose } from "../widgets";
 import { HelpCard } from "./help";
 import { StepBars } from "./bars";
 import { Where } from "./where";
@@ -88,11 +88,15 @@ function VerdictCard({ opened, verdict, start }: Props) {
     <section class={`card verdict ${verdict.kind === "cannot_tell" ? "unsure" : ""}`} aria-label="Verdict">
       <StepFigure start={start} of={opened.report.serving ? "a step of the model, mean" : "a step, mean"} />
       <div class="grow">
-        <h2 class="sentence">{visible(sentenceOf(verdict.sentence))}</h2>
+        <h2 class="sentence">
+          <Prose text={sentenceOf(verdict.sentence)} />
+        </h2>
         {verdict.because.length ? (
           <ul class="because">
             {verdict.because.map((fact) => (
-              <li>{visible(fact)}</li>
+              <li>
+                <Prose text={fact} />
+              </li>
             ))}
           </ul>
         ) : null}

@@ -21,7 +21,8 @@ export function drawRuler({ context, colours, width }: Sheet, view: Range, groun
   const first = Math.ceil(view.from / step) * step;
   for (let at = first; at < view.to; at += step) {
     const x = (at - view.from) * scale;
-    context.fillText(tickText(Math.round(at), Math.round(first), step), x + 4, RULER / 2);
+    const text = tickText(Math.round(at), Math.round(first), step);
+    if (x + 4 + context.measureText(text).width <= width) context.fillText(text, x + 4, RULER / 2);
     context.beginPath();
     context.moveTo(x, 0);
     context.lineTo(x, RULER - 2);
