@@ -178,9 +178,9 @@ class Collector final : public Subscriber {
     ThreadTree* tree;
     clockid_t cpu;
     int64_t cpu_begin_ns;
-    int64_t cpu_stands_ns;  // when measuring paused last
-    int64_t seen_cpu_ns;    // when it was looked at last; less than nothing: that cannot be told
-    int gone = 0;
+    int64_t cpu_stands_ns;      // when measuring paused last; less than nothing: it was over
+    int64_t seen_cpu_ns;        // when it was looked at last; less than nothing: that cannot be told
+    int64_t gone_since_ns = 0;  // when it could be looked at no more; 0: it can
   };
   ThreadTree& tree_for(uint64_t tid);
   // What it has run while measuring ran; `cpu_ns`: in all.

@@ -21,7 +21,9 @@ std::string own_name(uint64_t tid) {
   return text;
 }
 
-constexpr int kGone = 2;  // looks in a row that found no such thread
+// Whoever samples a thread says how long it ran, but on a busy machine not at once; of one that is sampled no more
+// nobody does.
+constexpr int64_t kGoneNs = 10'000'000'000;
 
 }  // namespace
 
@@ -89,23 +91,24 @@ void Collector::thread_over(uint64_t tid, int64_t cpu_ns) noexcept {
 
 // Both under lanes_busy_.
 int64_t Collector::ran_ns(const Silent& silent, int64_t cpu_ns) const noexcept {
-  return (paused_.load(std::memory_order_relaxed) ? silent.cpu_stands_ns : cpu_ns) - silent.cpu_begin_ns;
+  const bool stands = paused_.load(std::memory_order_relaxed) && silent.cpu_stands_ns >= 0;
+  return (stands ? silent.cpu_stands_ns : cpu_ns) - silent.cpu_begin_ns;
 }
 
 void Collector::refresh_silent() noexcept {
+  const int64_t now = now_ns();
   for (Silent& silent : silent_) {
     const int64_t cpu_ns = thread_cpu_ns(silent.cpu);
     if (cpu_ns < 0) {
-      silent.gone += silent.seen_cpu_ns >= 0 ? 1 : 0;
+      if (silent.seen_cpu_ns >= 0 && silent.gone_since_ns == 0) silent.gone_since_ns = now;
       continue;
     }
     silent.seen_cpu_ns = cpu_ns;
     silent.tree->stats().cpu_ns.store(ran_ns(silent, cpu_ns), std::memory_order_relaxed);
     silent.tree->stats().last_ns.store(measured_ns(now_ns()), std::memory_order_relaxed);
   }
-  // Who samples a thread says within a moment that it is over; of one that is sampled no more nobody does.
-  std::erase_if(silent_, [this](const Silent& silent) {
-    if (silent.gone < kGone) return false;
+  std::erase_if(silent_, [this, now](const Silent& silent) {
+    if (silent.gone_since_ns == 0 || now - silent.gone_since_ns < kGoneNs) return false;
     trees_.retire(*silent.tree);
     return true;
   });

@@ -120,6 +120,33 @@ TEST_CASE("Nor is one that was asked for before its first event, also around a p
   program.check(3);
 }
 
+TEST_CASE("What a thread ran is told after its end, however often its clock was looked at in vain") {
+  RecordedProgram program;
+  std::atomic<bool> met{false};
+  std::atomic<clockid_t> clock{};
+  std::atomic<int64_t> ran_ns{-1};
+  std::thread thread([&] {
+    clockid_t own{};
+    pthread_getcpuclockid(pthread_self(), &own);
+    clock.store(own);
+    ran_ns.store(0);
+    while (!met.load()) std::this_thread::yield();
+    ran_ns.store(thread_cpu_ns());
+  });
+  while (ran_ns.load() < 0) std::this_thread::yield();
+  Monitor::instance().thread_place(77, "short", clock.load(), true);
+  met.store(true);
+  thread.join();
+  for (int look = 0; look < 5; ++look) program.collector.refresh_thread_times();
+  SUBCASE("while measuring runs") {}
+  SUBCASE("after measuring has stopped") { program.pause(); }
+  program.collector.refresh_thread_times();
+  Monitor::instance().thread_over(77, ran_ns.load());
+  program.take();
+  REQUIRE(program.shown.threads.cpu_ns.size() == 1);
+  CHECK(program.shown.threads.cpu_ns[0] == ran_ns.load());
+}
+
 TEST_CASE("Of operators the CPU time is known by those that are looked at") {
   RecordedProgram program;
   FakeClock clock{1'000'000};
