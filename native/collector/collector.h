@@ -53,7 +53,7 @@ class Collector final : public Subscriber {
   void on_thread_exit(ThreadState& thread) noexcept override;
   bool on_timed(const TimedOperators& operators, ThreadState& thread) noexcept override;
   leadline_context thread_place(uint64_t tid, std::string_view name, clockid_t cpu, bool new_born) noexcept override;
-  void thread_over(uint64_t tid, int64_t cpu_ns) noexcept override;
+  void thread_ran(uint64_t tid, int64_t cpu_ns, bool over) noexcept override;
 
   // Training steps ended so far: told by the program, or else seen at the end of the first optimizer's step.
   int64_t steps() const noexcept { return steps_.load(std::memory_order_relaxed); }

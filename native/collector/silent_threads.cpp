@@ -78,13 +78,15 @@ leadline_context Collector::thread_place(uint64_t tid, std::string_view name, cl
   }
 }
 
-void Collector::thread_over(uint64_t tid, int64_t cpu_ns) noexcept {
+void Collector::thread_ran(uint64_t tid, int64_t cpu_ns, bool over) noexcept {
   const std::lock_guard hold(lanes_busy_);
   const auto found =
       std::find_if(silent_.begin(), silent_.end(), [tid](const Silent& silent) { return silent.tid == tid; });
   if (found == silent_.end()) return;
   found->tree->stats().cpu_ns.store(std::max<int64_t>(ran_ns(*found, cpu_ns), 0), std::memory_order_relaxed);
   found->tree->stats().last_ns.store(measured_ns(now_ns()), std::memory_order_relaxed);
+  found->seen_cpu_ns = cpu_ns;
+  if (!over) return;
   trees_.retire(*found->tree);
   silent_.erase(found);
 }

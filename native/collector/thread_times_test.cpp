@@ -116,7 +116,7 @@ TEST_CASE("Nor is one that was asked for before its first event, also around a p
   program.collector.refresh_thread_times();
   program.check(3);
   for (const int64_t wall_ns : program.shown.threads.wall_ns) CHECK(wall_ns < 100'000);
-  for (const uint64_t tid : {77, 78, 79}) Monitor::instance().thread_over(tid, thread_cpu_ns());
+  for (const uint64_t tid : {77, 78, 79}) Monitor::instance().thread_ran(tid, thread_cpu_ns(), true);
   program.check(3);
 }
 
@@ -138,10 +138,13 @@ TEST_CASE("What a thread ran is told after its end, however often its clock was 
   met.store(true);
   thread.join();
   for (int look = 0; look < 5; ++look) program.collector.refresh_thread_times();
+  bool over = true;
+  SUBCASE("where it still was at the last look") { over = false; }
   SUBCASE("while measuring runs") {}
   SUBCASE("after measuring has stopped") { program.pause(); }
   program.collector.refresh_thread_times();
-  Monitor::instance().thread_over(77, ran_ns.load());
+  Monitor::instance().thread_ran(77, ran_ns.load(), over);
+  program.collector.refresh_thread_times();
   program.take();
   REQUIRE(program.shown.threads.cpu_ns.size() == 1);
   CHECK(program.shown.threads.cpu_ns[0] == ran_ns.load());

@@ -68,12 +68,12 @@ class Subscriber {
   virtual void on_thread_exit(ThreadState& thread) noexcept = 0;
   // Operators of the trace window that another source has timed. False where a place is unknown.
   virtual bool on_timed(const TimedOperators&, ThreadState&) noexcept { return true; }
-  // See Monitor::thread_place() and thread_over().
+  // See Monitor::thread_place() and thread_ran().
   virtual leadline_context thread_place(uint64_t /*tid*/, std::string_view /*name*/, clockid_t /*cpu*/,
                                         bool /*new_born*/) noexcept {
     return 0;
   }
-  virtual void thread_over(uint64_t /*tid*/, int64_t /*cpu_ns*/) noexcept {}
+  virtual void thread_ran(uint64_t /*tid*/, int64_t /*cpu_ns*/, bool /*over*/) noexcept {}
 };
 
 class Monitor {
@@ -136,8 +136,9 @@ class Monitor {
   leadline_context thread_place(uint64_t tid, std::string_view name, clockid_t cpu, bool new_born) noexcept;
   // Into the trace window, for what was asked for while it was open; what began before it is left out.
   bool timed(const TimedOperators& operators) noexcept;
-  // A thread whose place was asked for has ended. `cpu_ns`: what it ran in all, as far as known.
-  void thread_over(uint64_t tid, int64_t cpu_ns) noexcept;
+  // What a thread whose place was asked for ran in all, as far as known, at its end (`over`) or when it is looked at
+  // no more.
+  void thread_ran(uint64_t tid, int64_t cpu_ns, bool over) noexcept;
   leadline_context context() noexcept;
   bool context_in_file(leadline_context context, std::string_view file) noexcept;
   leadline_status path_to(leadline_context context, leadline_frame* frames, size_t* count) noexcept;

@@ -83,9 +83,9 @@ bool Monitor::timed(const TimedOperators& operators) noexcept {
       false, [&](Subscriber& subscriber, ThreadState& state, bool) { return subscriber.on_timed(operators, state); });
 }
 
-void Monitor::thread_over(uint64_t tid, int64_t cpu_ns) noexcept {
+void Monitor::thread_ran(uint64_t tid, int64_t cpu_ns, bool over) noexcept {
   ask_core(false, [&](Subscriber& subscriber, ThreadState&, bool) {
-    subscriber.thread_over(tid, cpu_ns);
+    subscriber.thread_ran(tid, cpu_ns, over);
     return true;
   });
 }

@@ -140,8 +140,9 @@ void Threads::part(SampledThread& thread) noexcept {
   if (!paused_) account(thread, now_ns);
   waits_.rest(thread);
   thread.files.close();
-  if (thread.over.load(std::memory_order_acquire) || thread_cpu_ns(thread.clock) < 0)
-    Monitor::instance().thread_over(static_cast<uint64_t>(thread.tid.load()), now_ns);
+  const bool over = thread.over.load(std::memory_order_acquire) || thread_cpu_ns(thread.clock) < 0;
+  // Also of one that goes on: at the end of a program it may be over before the collector looks for the last time.
+  Monitor::instance().thread_ran(static_cast<uint64_t>(thread.tid.load()), now_ns, over);
   samples_ += thread.taken.load();
   handlers_ns_ += thread.handlers_ns.load();
   scaled_ = scaled_ || thread.books.scaled();
