@@ -221,6 +221,23 @@ def test_calls_on_inputs_as_large_as_before_have_not_grown():
     assert len(growing((4000,), "aten::mul")) == 1  # numbers may have become denormal
 
 
+def test_a_line_of_many_operators_that_grow_is_named_beside_lines_that_do_not(tmp_path: Path) -> None:
+    lines = [operator("", "aten::sort", 2, 3, f"[[{size}],[]]") for size in (1000, 2000, 4000, 8000)]
+    row = {"file": "/home/ada/train.py", "line": 43, "function": "main", "steps": [3, 3, 3], "calls": [9, 9, 9]}
+    names = ("sort", "index", "cat", "add", "arange", "fill_", "copy_")
+    more = [{**row, "what": f"aten::{one}", "ns": [9 * MS, 30 * MS, 90 * MS]} for one in names]
+
+    def titles(others: list[dict[str, object]]) -> list[str]:
+        profile = on_line(*lines)
+        profile.meta["growth"] = [{**more[0], "ns": [9 * MS, 90 * MS, 270 * MS]}, *more[1:], *others]
+        return [one.title for one in analyze(profile, ["grows"])]
+
+    steady = [{**row, "line": 23 + one, "what": "aten::mm", "ns": [90 * MS, 90 * MS, 90 * MS]} for one in range(3)]
+    assert len(titles(steady)) == 1
+    larger = [{**one, "ns": [9 * MS, 30 * MS, 90 * MS]} for one in steady]
+    assert titles(larger) == []  # all batches became larger
+
+
 def test_buffers_that_ddp_sends_and_arrays_of_an_npz_file_are_told(tmp_path: Path) -> None:
     packages = "/usr/lib/python3.11/site-packages"
     sends = f"python DistributedDataParallel._sync_module_buffers @ {packages}/torch/nn/parallel/distributed.py:9"

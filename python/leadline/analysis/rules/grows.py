@@ -164,14 +164,16 @@ def _as_large_as_before(case: Case, one: _Path, factor: float, *, contended: boo
 
 
 def _inputs_grow(rows: Sequence[Mapping[str, Any]], factor: float) -> bool:
-    """Whether most operators of the run take longer by call: its batches have become larger (texts sorted by length),
-    or the machine slower, and no one path has grown."""
-    changes = []
+    """Whether on most lines the operators take longer by call: the run's batches have become larger (texts sorted by
+    length), or the machine slower, and no one path has grown."""
+    changes: dict[tuple[str, int], list[bool]] = {}
     for row in rows:
         calls, ns = row.get("calls"), row.get("ns")
         if row.get("what") and isinstance(calls, list) and isinstance(ns, list) and min(calls[0], calls[-1]) >= 5:
-            changes.append(ns[-1] / calls[-1] >= (1 + factor) * ns[0] / calls[0])
-    return len(changes) >= _ENOUGH_OPERATORS and sum(changes) > 0.5 * len(changes)
+            longer = ns[-1] / calls[-1] >= (1 + factor) * ns[0] / calls[0]
+            changes.setdefault((str(row.get("file")), int(row.get("line", 0))), []).append(longer)
+    lines = [2 * sum(one) > len(one) for one in changes.values()]
+    return sum(map(len, changes.values())) >= _ENOUGH_OPERATORS and 2 * sum(lines) > len(lines)
 
 
 def _usual_change(found: list[tuple[_Path, float, float]]) -> float:
