@@ -244,6 +244,10 @@ def test_buffers_that_ddp_sends_and_arrays_of_an_npz_file_are_told(tmp_path: Pat
     assert "runs to send the module's buffers to all ranks" in known(
         on_line(sends, operator("  ", "c10d::broadcast_", 5, 10))
     )
+    (finding,) = analyze(on_line(sends, operator("  ", "c10d::broadcast_", 5, 10)), ["communication"])
+    assert "broadcast_buffers=False" in finding.remedy
+    (finding,) = analyze(on_line(operator("", "c10d::allreduce_", 5, 10)), ["communication"])
+    assert "broadcast_buffers" not in finding.remedy
     file = tmp_path / "data.py"
     file.write_text("class Data:\n  def __getitem__(self, i):\n    return self.archive['x'][i]\n")
     reads = f"python NpzFile.__getitem__ @ {packages}/numpy/lib/npyio.py:9 | cpu_sample={50 * MS}/50"

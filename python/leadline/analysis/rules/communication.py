@@ -14,7 +14,7 @@ from leadline.analysis.overlap import WallSplit, wall_split
 from leadline.analysis.ranks import RankView, is_folded_profile
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.collectives import collectives
-from leadline.schema import EventKind
+from leadline.schema import EventKind, FrameKind
 from leadline.units import abbreviated, duration, percent, times
 
 ALIKE = 0.7
@@ -58,12 +58,12 @@ class Communication(Rule):
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
                     (
-                        f"{times(calls)} collectives, {duration(case.per_step(group.value))} a step{_sizes(case)}",
+                        f"{times(calls)} collective{'' if round(calls, 1) == 1 else 's'}, {duration(case.per_step(group.value))} a step{_sizes(case)}",
                         *hidden,
                         *(("it runs on its own thread, in parallel to the step's operators",) if beside.any() else ()),
                         *late,
                     ),
-                    _advice(case),
+                    _advice(case, group),
                     self.learn_more,
                     share,
                 )
@@ -90,8 +90,19 @@ _BY_HAND = (
 )
 
 
-def _advice(case: Case) -> str:
+_BUFFERS = r"^DistributedDataParallel\._sync\w*_buffers$"
+_SENT_BUFFERS = (
+    "Before each forward pass the module's buffers are sent from rank 0: set broadcast_buffers=False where ranks keep "
+    "them equal themselves or need not, or keep large tensors out of register_buffer()."
+)
+
+
+def _advice(case: Case, group: Group) -> str:
     """By what exchanges: what a wrapper does already is no advice."""
+    cost = case.cost_with_all_below[group.rows]
+    sends = case.below(case.matching(FrameKind.PYTHON, _BUFFERS))[group.rows]
+    if 2 * int(cost[sends].sum()) > int(cost.sum()):
+        return _SENT_BUFFERS
     ours = case.loop.inside & (case.calls > 0)  # imports run through files of wrappers that nobody uses
     return next((text for files, text in _IN_FILES if (case.in_files(files) & ours).any()), _BY_HAND)
 
