@@ -5,13 +5,19 @@ from __future__ import annotations
 from leadline._dataclass import dataclass
 from leadline.analysis.calls_in_source import lines_that_call
 from leadline.analysis.case import Case
-from leadline.analysis.rules.processes import cpus, workers
+from leadline.analysis.rules.processes import cpus, started, workers
 from leadline.analysis.threads import of_operators
-from leadline.units import duration
+from leadline.units import duration, percent
 from leadline.verdict.contention import observed
 
 _HELD_BACK = 0.05
 """Of the run: a quota that holds a process back for less is met now and then."""
+_FULL = 0.5
+"""Of the cores: child processes that compute for so much of the run have more work than room."""
+_WORTH = 0.2
+"""Of what the program ran: then what its children do is told beside who has the cores."""
+_LEFT = 0.7
+"""Of the cores: where the program ran less than that while a thread was in line for a core, others had them."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +49,40 @@ def crowd(case: Case) -> Crowd:
         )
     number = workers(case)
     if number >= cores > 0:
-        fewer = max(1, cores - 1)
-        return Crowd(
-            f"{number} child process{'es' if number > 1 else ''} share {cores} core{'s' if cores > 1 else ''}",
-            f"Start fewer processes than there are cores (DataLoader(num_workers={fewer}))"
-            if number > fewer
-            else "Leave a core to training: use fewer threads in the workers, or make their work cheaper",
-            True,
-        )
+        return _of_children(case, number, cores)
     return Crowd()
+
+
+def _of_children(case: Case, number: int, cores: int) -> Crowd:
+    who = f"{number} child process{'es' if number > 1 else ''} share {cores} core{'s' if cores > 1 else ''}"
+    children, program = _filled(case, cores)
+    if 0 < program < _LEFT:
+        return Crowd(children=children >= _WORTH * program)
+    if children >= _FULL:
+        cheaper = (
+            "Make what the child processes do cheaper, or use more cores: they fill "
+            f"{percent(children)} of the cores, and fewer processes would have the same work"
+        )
+        return Crowd(who, cheaper, True)
+    fewer = max(1, cores - 1)
+    if number > fewer:
+        return Crowd(who, f"Start fewer processes than there are cores (DataLoader(num_workers={fewer}))", True)
+    return Crowd(who, "Leave a core to training: use fewer threads in the workers, or make their work cheaper", True)
+
+
+def _filled(case: Case, cores: int) -> tuple[float, float]:
+    """What the child processes, and all of the program, ran of what the cores could while children were there; zeros
+    where their time is not known. Workers make what is asked for, so each step brings them the same work, however
+    many they are."""
+    rows = {one.row for one in started(case)}
+    children = [one for one in case.profile.threads if one.process in rows]
+    ran = sum(one.cpu_ns for one in children)
+    whole = cores * max((one.wall_ns for one in children), default=0)
+    if not ran or not whole:
+        return 0.0, 0.0
+    others = [one for one in case.profile.threads if one.process not in rows and one.wall_ns > 0]
+    beside = sum(one.cpu_ns * min(whole / cores / one.wall_ns, 1) for one in others)
+    return min(ran / whole, 1.0), min((ran + beside) / whole, 1.0)
 
 
 def _asked_at(case: Case) -> str:

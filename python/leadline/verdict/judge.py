@@ -91,7 +91,7 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
     reached = attained(case) if resource.kind in _COMPUTES and made.share("core") < _CROWDED else None
     if reached is not None and reached.ns - reached.best_ns >= _WORTH_SAYING * made.wall_ns:
         facts.insert(0, reached.words)
-    if others.children and (resource.contended or resource.kind == "core"):
+    if others.children and (resource.contended or made.share("core") >= _CROWDED):
         facts[:0] = computing(case, remarks)
     elif resource.part is not None and resource.part.key in _OTHERS_WORK:
         facts[:0] = makers(case)

@@ -58,7 +58,7 @@ class Communication(Rule):
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
                     (
-                        f"{times(calls)} collective{'' if round(calls, 1) == 1 else 's'}, {duration(case.per_step(group.value))} a step{_sizes(case)}",
+                        f"{_collectives(calls)}, {duration(case.per_step(group.value))} a step{_sizes(case)}",
                         *hidden,
                         *(("it runs on its own thread, in parallel to the step's operators",) if beside.any() else ()),
                         *late,
@@ -156,6 +156,11 @@ def _hidden(wall: WallSplit | None) -> list[str]:
     return [
         f"{percent(exposed / whole)} of it is exposed in the trace window: nothing else ran on the device meanwhile"
     ]
+
+
+def _collectives(calls: float) -> str:
+    said = times(calls)
+    return f"{said} collective{'' if said == '1' else 's'}"
 
 
 def _sizes(case: Case) -> str:

@@ -1,0 +1,51 @@
+"""Who has the cores where child processes share them: by what they ran, not by how many they are."""
+
+from __future__ import annotations
+
+import pytest
+from tests.analysis.test_findings import MS
+
+from leadline.analysis.case import case_of
+from leadline.profiles.build import build
+from leadline.verdict.crowd import Crowd, crowd
+
+STEPS = 10
+WALL = 100 * MS * STEPS
+
+
+def of(main: float, each: float, cores: int = 2) -> Crowd:
+    """Two workers on `cores`; `main` and `each`: the part of the run in which that process has a core."""
+    lines = [
+        "process train.py | pid=5",
+        f"  thread MainThread | tid=5 wall_ns={WALL} cpu_ns={int(main * WALL)}",
+        "    python main @ /home/ada/train.py:44",
+        f"      phase step | call_time={WALL}/{STEPS}",
+        f"      operator aten::mm | time={MS * STEPS}/{STEPS} call_time={MS * STEPS}/{STEPS}",
+    ]
+    for pid in (6, 7):
+        lines += [
+            f"process worker | pid={pid} parent_pid=5 start_ns=0 end_ns={WALL}",
+            f"  thread MainThread | tid={pid} wall_ns={WALL} cpu_ns={int(each * WALL)}",
+            "    python Data.__getitem__ @ /home/ada/train.py:12",
+        ]
+    profile = build("\n".join(lines))
+    profile.meta["available"] = {"torch": {"habits": {"threads": {"threads": 1, "cores": cores}}}}
+    return crowd(case_of(profile))
+
+
+@pytest.mark.parametrize(
+    ("main", "each", "who", "do", "children"),
+    [
+        (0.4, 0.7, "2 child processes share 2 cores", "Make what the child processes do cheaper", True),
+        (0.9, 0.3, "2 child processes share 2 cores", "Start fewer processes", True),
+        (0.2, 0.2, "other threads or programs had all cores", "Give it its own cores", True),
+        (0.4, 0.02, "other threads or programs had all cores", "Give it its own cores", False),
+        (0.0, 0.0, "2 child processes share 2 cores", "Start fewer processes", True),  # what ran is not known
+    ],
+)
+def test_child_processes_have_the_cores_only_as_far_as_they_ran(
+    main: float, each: float, who: str, do: str, children: bool
+) -> None:
+    found = of(main, each)
+    assert (found.who, found.children) == (who, children)
+    assert found.do.startswith(do)
