@@ -39,9 +39,11 @@ def test_ranks_of_data_parallel_hold_the_same(tmp_path: Path) -> None:
     found = of_ranks("data", tmp_path)
     (_, first), (_, second) = found["rank 0"], found["rank 1"]
     # Parameters and the reducer's buckets are outside of layers; the reducer makes its buckets again in the second
-    # forward pass of the whole net, and whether the peak is before or after that may differ from rank to rank.
+    # forward pass of the whole net, and whether the peak is before, after or while it has both may differ from rank
+    # to rank.
     for held in (first, second):
-        assert held.pop("outside any layer") + held.pop("net (forward)", 0) == pytest.approx(2 * PARAMETERS, rel=0.02)
+        besides = held.pop("outside any layer") + held.pop("net (forward)", 0)
+        assert besides in (pytest.approx(2 * PARAMETERS, rel=0.02), pytest.approx(3 * PARAMETERS, rel=0.02))
     assert first == second  # a gradient for each layer
     gradients = [size for name, size in first.items() if name.endswith(("up (backward)", "down (backward)"))]
     assert gradients == [MIB] * 8
