@@ -103,7 +103,6 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
         of = "a step of the model takes" if made.of == "step" else "the run took"
         facts.insert(0, f"{of} {duration(made.wall_ns)}: {sentence}")
         sentence, title = serving_sentence(engine), serving_title(engine)
-    facts[:0] = incomplete(profile)[:1]
     proposed = fixes(ranked, made, resource, others)
     return Verdict(
         "cannot_tell" if ask and resource.kind == "cannot_tell" else resource.kind,

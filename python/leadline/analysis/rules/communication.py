@@ -14,8 +14,9 @@ from leadline.analysis.overlap import WallSplit, wall_split
 from leadline.analysis.ranks import RankView, is_folded_profile
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.collectives import collectives
+from leadline.analysis.rules.words import several
 from leadline.schema import EventKind, FrameKind
-from leadline.units import abbreviated, duration, percent, times
+from leadline.units import abbreviated, duration, percent
 
 ALIKE = 0.7
 """Ranks whose times in communication are nearer than that come to it at about the same time."""
@@ -58,7 +59,7 @@ class Communication(Rule):
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
                     (
-                        f"{_collectives(calls)}, {duration(case.per_step(group.value))} a step{_sizes(case)}",
+                        f"{several(calls, 'collective')}, {duration(case.per_step(group.value))} a step{_sizes(case)}",
                         *hidden,
                         *(("it runs on its own thread, in parallel to the step's operators",) if beside.any() else ()),
                         *late,
@@ -156,11 +157,6 @@ def _hidden(wall: WallSplit | None) -> list[str]:
     return [
         f"{percent(exposed / whole)} of it is exposed in the trace window: nothing else ran on the device meanwhile"
     ]
-
-
-def _collectives(calls: float) -> str:
-    said = times(calls)
-    return f"{said} collective{'' if said == '1' else 's'}"
 
 
 def _sizes(case: Case) -> str:

@@ -9,9 +9,9 @@ from leadline.analysis.compilers import compilers
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.collectives import collectives
 from leadline.analysis.rules.place import TELLING, known_of
-from leadline.analysis.rules.words import kernel, module, operator
+from leadline.analysis.rules.words import kernel, module, operator, several
 from leadline.schema import FrameKind
-from leadline.units import duration, percent, times
+from leadline.units import duration, percent
 
 _SORTING = ("sort", "topk", "unique", "nonzero", "cumsum")
 _DECOMPOSING = ("svd", "linalg_eig", "linalg_inv", "cholesky", "linalg_qr", "matrix_exp", "pinv", "lstsq", "slogdet")
@@ -97,7 +97,7 @@ class Hotspot(Rule):
             case.lines([row]),
             (
                 f"{duration(case.per_step(ns))} a step of {duration(case.loop.step_ns)}",
-                *((f"{_calls(case.per_step(calls))} a step of {duration(each)}",) if calls else ()),
+                *((f"{several(case.per_step(calls), 'call')} a step of {duration(each)}",) if calls else ()),
                 *parts,
                 *_known(case, row),
             ),
@@ -153,7 +153,3 @@ def _known(case: Case, row: int) -> tuple[str, ...]:
     what = case.name(inner) if inner >= 0 else ""
     known = known_of(case, line.file, line.line, what, least=TELLING) if line is not None else ""
     return (f"the line {known}",) if known else ()
-
-
-def _calls(number: float) -> str:
-    return f"{times(number)} call{'' if times(number) == '1' else 's'}"

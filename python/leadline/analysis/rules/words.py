@@ -8,7 +8,7 @@ from leadline.analysis.case import Case
 from leadline.analysis.columns import Rows
 from leadline.analysis.functions import METRIC
 from leadline.analysis.layers import merged_layers
-from leadline.units import percent
+from leadline.units import percent, times
 
 _ENGINE = "autograd::engine::evaluate_function: "
 
@@ -41,6 +41,12 @@ def sureness(case: Case, rows: Rows) -> str:
     share = number / max(of, 1)
     off = 2 * (share * (1 - share) / max(of, 1)) ** 0.5
     return f"{number:,} of {of:,} samples: give or take {percent(off)} of the step"
+
+
+def several(number: float, noun: str) -> str:
+    """`1 call`, `2.5 calls`."""
+    said = times(number)
+    return f"{said} {noun}{'' if said == '1' else 's'}"
 
 
 def plain(text: str) -> str:
