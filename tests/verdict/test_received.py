@@ -36,6 +36,7 @@ def test_what_did_not_arrive_is_the_first_fact(kind: str, lost: int, said: str) 
     assert counted["CPU samples"].arrived == 200
     assert sum(one.expected - one.arrived for one in verdict.received) == (lost if kind != "free_unknown" else 0)
     first = verdict.because[0] if verdict.because else ""
+    assert len(set(verdict.because)) == len(verdict.because)
     assert first.startswith(said) if said else "arrived" not in " ".join(verdict.because)
     if said:
         assert any("arrived" in line for line in as_lines(verdict, 200)[:3])
