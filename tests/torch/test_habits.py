@@ -44,6 +44,18 @@ def test_gradients_that_no_optimizer_uses_are_told_by_their_outermost_module(tmp
     assert found["of_parameters"] == 50
 
 
+def test_gradients_that_an_earlier_part_of_the_program_left_are_not_computed_here(tmp_path):
+    left = Model()
+    left(torch.randn(3, 4)).sum().backward()
+    with leadline.profile(tmp_path / "p.leadline"):
+        model = Model()
+        trained(model, model.head.parameters())
+    assert [(one["module"], one["parameters"]) for one in habits(tmp_path / "p.leadline")["modules"]] == [
+        ("backbone", 40)
+    ]
+    assert all(one.grad is not None for one in left.parameters())
+
+
 @pytest.mark.parametrize("freeze", [True, False])
 def test_frozen_parameters_and_trained_ones_are_no_such_thing(tmp_path, freeze):
     with leadline.profile(tmp_path / "p.leadline"):
@@ -57,7 +69,7 @@ def test_an_optimizer_with_copies_of_its_own_says_nothing():
     """Master weights in another precision: none of the model's parameters are the optimizer's."""
     model = Model()
     model(torch.randn(3, 4)).sum().backward()
-    assert unused_gradients(list(model.modules()), {1, 2, 3}) == {}
+    assert unused_gradients(list(model.modules()), {1, 2, 3}, {}) == {}
 
 
 def test_batches_tell_the_length_of_a_turn(tmp_path):

@@ -1,8 +1,8 @@
 """What a program does that none of its operators tells: parameters whose gradients no optimizer uses, of what precision
 they are, how long turns of a loop over batches take where no optimizer counts steps, and how long workers to start.
 
-Promises: one look at the parameters in the tenth step of an optimizer, two more where there are several optimizers, one
-clock reading a batch; holds no optimizer, module, gradient or loader alive; `uninstall` takes everything back.
+Promises: two looks at the parameters in the first ten steps of an optimizer, two more where there are several, one clock
+reading a batch; holds no optimizer, module, gradient or loader alive; `uninstall` takes everything back.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from leadline.capture.providers.torch.module_types import ModuleTypes, threads
 from leadline.capture.providers.torch.optimizer_rounds import OptimizerRounds
 
 PHASE = "turn"
+_LOOK_FIRST = 5
+"""The step of an optimizer at which gradients are noted: one that is the same five steps later is not computed here."""
 _LOOK_AT = 10
 """The step of an optimizer at which its program is looked at: gradients are there, and other optimizers have begun."""
 _LOOK_AGAIN = 12
@@ -34,6 +36,7 @@ _MOST_LOADERS = 16
 _MOST_OPTIMIZERS = 8
 """One for each parameter, as Pyro has them, would compare all gradients with all."""
 _NS = 1 << 62
+Standing = dict[int, tuple["weakref.ref[Any]", int]]
 
 
 class Habits:
@@ -45,6 +48,7 @@ class Habits:
         self._changed = changed
         self._steps: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._rounds = OptimizerRounds()
+        self._noted: Standing = {}
         self._turns: dict[int, Turns] = {}
         self._discarded = Discarded()
         self._thrown: dict[int, weakref.ref[Any]] = {}
@@ -136,8 +140,11 @@ class Habits:
             self._native.optimizer_follows()
         steps = self._steps.get(optimizer, 0) + 1
         self._steps[optimizer] = steps
-        if _LOOK_AT <= steps <= _LOOK_AGAIN:
+        if steps == _LOOK_FIRST or _LOOK_AT <= steps <= _LOOK_AGAIN:
             try:
+                if steps == _LOOK_FIRST:
+                    self._noted = self._noted or standing(list(self._modules()))
+                    return
                 if steps == _LOOK_AT:
                     self._look()
                 self._follow_gradients(optimizer)
@@ -146,7 +153,7 @@ class Habits:
 
     def _look(self) -> None:
         updated = {id(one): one for several in map(parameters_of, list(self._steps)) for one in several}
-        self._tell("unused_gradients", unused_gradients(list(self._modules()), set(updated)))
+        self._tell("unused_gradients", unused_gradients(list(self._modules()), set(updated), self._noted))
         self._tell("updated", precision(list(updated.values())))
 
     def _follow_gradients(self, optimizer: Any) -> None:
@@ -207,10 +214,19 @@ class Turns:
             )
 
 
-def unused_gradients(modules: list[Any], updated: set[int]) -> dict[str, Any]:
+def standing(modules: list[Any]) -> Standing:
+    """The gradients that are there now, by the identity of their parameter, each with how often it was written."""
+    having = {id(one): one.grad for module in modules for one in _own_parameters(module)}
+    return {key: (weakref.ref(gradient), gradient._version) for key, gradient in having.items()}
+
+
+def unused_gradients(modules: list[Any], updated: set[int], noted: Standing) -> dict[str, Any]:
     """The outermost modules all of whose gradients belong to no optimizer, with numbers and bytes of parameters; empty
-    where there are none, or where optimizers keep parameters of their own (copies in another precision)."""
-    own = {id(module): _own_parameters(module) for module in modules}
+    where there are none, or where optimizers keep parameters of their own (copies in another precision).
+
+    `noted`: what stood some steps ago; what is unchanged since then an earlier part of the program has left behind.
+    """
+    own = {id(module): [one for one in _own_parameters(module) if _is_new(one, noted)] for module in modules}
     everything = {id(one): one for several in own.values() for one in several}
     unused = {key: one for key, one in everything.items() if key not in updated}
     if not unused or len(unused) == len(everything):
@@ -286,6 +302,12 @@ def _own_parameters(module: Any) -> list[Any]:
 
 def _has_gradient(parameter: Any) -> bool:
     return parameter is not None and parameter.requires_grad and parameter.grad is not None
+
+
+def _is_new(parameter: Any, noted: Standing) -> bool:
+    gradient = parameter.grad
+    known, version = noted.get(id(parameter), (None, 0))
+    return known is None or known() is not gradient or version != gradient._version
 
 
 def _outermost(
