@@ -177,9 +177,14 @@ void CallPath::append(const RawFrame& raw) {
     case CodeRole::kModuleCall:
       shown.self = python_->first_local(raw.frame, 0);
       if (shown.self == 0) break;
-      if (!shown.below_module) entries_.push_back(PathEntry{frames_.named(FrameKind::kPhase, "forward")});
+      if (const auto module = frames_.module(shown.self, modules_around(), raw.frame); module) {
+        if (!shown.below_module) entries_.push_back(PathEntry{frames_.named(FrameKind::kPhase, "forward")});
+        entries_.push_back(PathEntry{*module});
+      } else {
+        shown.self = 0;
+        break;
+      }
       shown.below_module = true;
-      entries_.push_back(PathEntry{frames_.module(shown.self, modules_around(), raw.frame)});
       shown.module = static_cast<uint32_t>(shown_.size()) + 1;
       break;
     case CodeRole::kRecompute:

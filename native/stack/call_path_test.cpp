@@ -150,6 +150,22 @@ TEST_CASE_FIXTURE(Fixture, "modules show by qualified name, below a forward phas
   CHECK(text() == "main:10 > forward > model > forward:20 > model.head > forward:21");
 }
 
+TEST_CASE_FIXTURE(Fixture, "a module that has died keeps the name it had, and shows as none where it had none") {
+  modules.name_root(500, "model");
+  FakePython::chain = {{100, kMain, 10}, {200, kModule, 1, 500}, {201, kForward, 20}};
+  path.sync();
+  CHECK(text() == "main:10 > forward > model > forward:20");
+  FakePython::dead = {500, 501};
+  modules.forget(500);
+  modules.name_root(500, "another");  // at the same address
+  FakePython::chain = {{100, kMain, 11}, {200, kModule, 1, 500}, {201, kForward, 21}};
+  path.sync();
+  CHECK(text() == "main:11 > forward > model > forward:21");
+  FakePython::chain = {{100, kMain, 12}, {200, kModule, 1, 501}, {201, kForward, 20}};
+  path.sync();
+  CHECK(text() == "main:12 > forward:20");
+}
+
 TEST_CASE_FIXTURE(Fixture, "a region stands above the frame that opened it and shows where") {
   FakePython::chain = {{100, kMain, 10}, {200, kEnter, 1}, {201, kHelper, 2}};
   open("epoch", 1);

@@ -25,6 +25,7 @@ struct FakePython {
   static inline std::map<uintptr_t, uintptr_t> fingerprints;
   static inline std::atomic<uint64_t> codes_freed{0};
   static inline std::set<uintptr_t> suspending;  // codes of generators and coroutines
+  static inline std::set<uintptr_t> dead;        // objects
   static inline std::atomic<int> walks{0};
   static inline std::atomic<int> frames_walked{0};
 
@@ -33,6 +34,7 @@ struct FakePython {
     functions.clear();
     fingerprints.clear();
     suspending.clear();
+    dead.clear();
     walks = 0;
     frames_walked = 0;
   }
@@ -97,9 +99,12 @@ struct FakePython {
     out->line = static_cast<int32_t>(raw.instruction);
     out->first_line = 1;
   }
-  static void describe_object(uintptr_t, std::string* class_name) { *class_name = "Net"; }
+  static void describe_object(uintptr_t object, std::string* class_name) {
+    *class_name = dead.contains(object) ? "" : "Net";
+  }
   static bool local_name_of(uintptr_t, uintptr_t, std::string*) { return false; }
   static uintptr_t type_of(uintptr_t) { return 1; }
+  static bool has_died(uintptr_t object) { return dead.contains(object); }
 
   static bool suspends(uintptr_t code) { return suspending.contains(code); }
   static bool entered_from_c(uintptr_t) { return false; }
@@ -116,6 +121,7 @@ struct FakePython {
         .describe_object = describe_object,
         .local_name_of = local_name_of,
         .type_of = type_of,
+        .has_died = has_died,
         .suspends = suspends,
         .entered_from_c = entered_from_c,
     };

@@ -238,19 +238,25 @@ PathFrames::Statement PathFrames::learn(const RawFrame& raw, uintptr_t fingerpri
   return statement;
 }
 
-PathFrameId PathFrames::module(uintptr_t object, std::span<const ModuleCall> around, uintptr_t frame) {
+std::optional<PathFrameId> PathFrames::module(uintptr_t object, std::span<const ModuleCall> around, uintptr_t frame) {
   const uint64_t generation = modules_->generation();
   const uintptr_t type = python_->type_of(object);
   if (modules_seen_.size() >= kMaxStatements) modules_seen_.clear();
   const ModuleKey key{object, around.empty() ? kNoModule : around.front().frame};
   ModuleEntry& entry = modules_seen_[key];
-  if (entry.generation == generation && entry.type == type) return entry.id;
+  const bool known_before = entry.generation != 0 && entry.type == type;
+  if (known_before && entry.generation == generation) return entry.id;
+  const bool died = python_->has_died != nullptr && python_->has_died(object);
+  if (known_before && died) return entry.id;  // what it was called when it lived
   std::string class_name;
   python_->describe_object(object, &class_name);
+  if (class_name.empty()) return std::nullopt;
   uintptr_t objects[kModulesAround];
   const size_t count = std::min(around.size(), kModulesAround);
   for (size_t i = 0; i < count; ++i) objects[i] = around[i].object;
-  ModuleNames::Qualified qualified = modules_->qualified(object, std::span(objects, count));
+  // Of one that has died nobody is asked: its address may be another module's.
+  ModuleNames::Qualified qualified;
+  if (!died) qualified = modules_->qualified(object, std::span(objects, count));
   if (qualified.caller != ModuleNames::kNoCaller) {
     const char* const base = frames_[static_cast<uint32_t>(around[qualified.caller].frame)].name;
     qualified.name = qualified.name.empty() ? base : std::string(base) + "." + qualified.name;

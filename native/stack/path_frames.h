@@ -95,7 +95,8 @@ class PathFrames {
   };
   // `around`: the modules being called around this one, innermost first: it is named from the first that holds it.
   // `frame`: of the module's call; the frames outside of it are searched for the variable that holds the model.
-  PathFrameId module(uintptr_t object, std::span<const ModuleCall> around, uintptr_t frame);
+  // nullopt: what it was cannot be told, since the module and its class have died.
+  std::optional<PathFrameId> module(uintptr_t object, std::span<const ModuleCall> around, uintptr_t frame);
 
   const PathFrame& operator[](PathFrameId id) const { return frames_[static_cast<uint32_t>(id)]; }
   uint32_t size() const { return static_cast<uint32_t>(frames_.size()); }

@@ -11,6 +11,7 @@
 
 #include "stack/path_frames.h"
 #include "stack/python_layout.h"
+#include "stack/python_objects.h"
 #include "stack/python_threads.h"
 
 namespace leadline {
@@ -27,21 +28,7 @@ destructor g_free_code = nullptr;
 
 intptr_t g_distance_of_mark = 0;  // see Capture; set once by begin()
 
-// The first two words of every object.
-struct ObjectHead {
-  uint64_t references;
-  uintptr_t type;
-};
-
-bool lives(const ObjectHead& head, const PyTypeObject* type) noexcept {
-  if (head.type != reinterpret_cast<uintptr_t>(type)) return false;
-  const auto count = static_cast<uint32_t>(head.references);
-#if PY_VERSION_HEX >= 0x030E0000
-  return count != 0;  // the other half holds flags
-#else
-  return count != 0 && head.references >> 32 == 0;  // freed memory holds a pointer here, or nothing
-#endif
-}
+const auto kCodeType = reinterpret_cast<uintptr_t>(&PyCode_Type);
 
 // Reads one frame of the chain; false where it cannot be read.
 bool read_frame(SafePages& memory, uintptr_t frame, RawFrame* raw, uintptr_t* previous, bool* is_mark,
@@ -182,7 +169,7 @@ class Capture {
       } else {
         // A frame that returns stays the innermost one for a moment after it has let go of its code.
         ObjectHead head{};
-        if (!innermost || (memory_.read(raw.code, &head) && lives(head, &PyCode_Type))) add(raw);
+        if (!innermost || (memory_.read(raw.code, &head) && lives(head, kCodeType))) add(raw);
         innermost = false;
         if (is_full()) return true;
         if (is_entry) end_run(c_frame_);
@@ -205,11 +192,12 @@ class Capture {
       ++in_run_;
     }
     ++out_.frame_count;
+    if (out_.self_count == out_.selves.size() || !PathFrames::is_module_call(raw.code)) return;
     uintptr_t self = 0;
-    if (out_.self_count < out_.selves.size() && PathFrames::is_module_call(raw.code) &&
-        memory_.read(raw.frame + g_layout.locals, &self) && (self & g_layout.code_mask) != 0) {
-      out_.selves[out_.self_count++] = {raw.frame, self & g_layout.code_mask};
-    }
+    ObjectHead head{};
+    if (!memory_.read(raw.frame + g_layout.locals, &self)) return;
+    self &= g_layout.code_mask;
+    if (self != 0 && memory_.read(self, &head)) out_.selves[out_.self_count++] = {raw.frame, self, head.type};
   }
   void end_run(uintptr_t home) noexcept {
     if (out_.run_count < out_.runs.size() && in_run_ != 0) out_.runs[out_.run_count++] = {home, in_run_};
@@ -259,7 +247,7 @@ bool is_own_lock(uintptr_t address) {
 bool is_code(uintptr_t code) {
   if (code != 0 && code == g_dying.load(std::memory_order_acquire)) return true;
   ObjectHead head{};
-  return code % sizeof(void*) == 0 && read_safely(code, &head, sizeof head) && lives(head, &PyCode_Type);
+  return code % sizeof(void*) == 0 && read_safely(code, &head, sizeof head) && lives(head, kCodeType);
 }
 
 void free_code(PyObject* code) {
@@ -306,17 +294,25 @@ uintptr_t fingerprint(uintptr_t code) { return g_live->fingerprint(code); }
 void describe(const RawFrame& raw, FrameText* out) { g_live->describe(raw, out); }
 bool suspends(uintptr_t code) { return g_live->suspends(code); }
 
-// The object may have died since the sample.
+// At the time of the sample.
 uintptr_t type_of(uintptr_t object) {
+  for (const SampledSelf& self : g_selves) {
+    if (self.object == object) return self.type;
+  }
   ObjectHead head{};
   return read_safely(object, &head, sizeof head) ? head.type : 0;
+}
+
+bool has_died(uintptr_t object) {
+  ObjectHead head{};
+  return !read_safely(object, &head, sizeof head) || !lives(head, type_of(object));
 }
 
 void describe_object(uintptr_t object, std::string* class_name) {
   class_name->clear();
   const uintptr_t type = type_of(object);
   uintptr_t name = 0;
-  if (type == 0 || !read_safely(type + offsetof(PyTypeObject, tp_name), &name, sizeof name)) return;
+  if (!is_class(type) || !read_safely(type + offsetof(PyTypeObject, tp_name), &name, sizeof name)) return;
   for (char letter = 0; class_name->size() < 256; ++name) {
     if (!read_safely(name, &letter, 1) || letter == 0) break;
     if (static_cast<unsigned char>(letter) < ' ') return class_name->clear();  // no name: the object has gone
@@ -357,6 +353,7 @@ bool begin(const PythonSource& live) {
       .describe_object = describe_object,
       .local_name_of = local_name_of,
       .type_of = type_of,
+      .has_died = has_died,
       .suspends = suspends,
       .entered_from_c = entered_from_c,
   };

@@ -22,6 +22,7 @@ namespace leadline {
 struct SampledSelf {
   uintptr_t frame = 0;
   uintptr_t object = 0;
+  uintptr_t type = 0;  // its class then; the object may die before the sample is booked
 };
 
 // One evaluation of the interpreter: `frames` Python frames, and an object that it keeps on its own C stack frame. The

@@ -70,6 +70,8 @@ struct PythonSource {
   bool (*local_name_of)(uintptr_t frame, uintptr_t object, std::string* name) = nullptr;
   // Class of an object, as a number.
   uintptr_t (*type_of)(uintptr_t object) = nullptr;
+  // Whether the object is no more, so that its address says nothing. nullptr: they all live.
+  bool (*has_died)(uintptr_t object) = nullptr;
   // Whether a frame of this code may be left and entered again (generators, coroutines).
   bool (*suspends)(uintptr_t code) = nullptr;
   // Whether a frame of this code that is not on the chain lives on another stack of the thread, a greenlet's. nullptr:

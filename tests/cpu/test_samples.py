@@ -342,6 +342,27 @@ def test_torch_operators_and_the_python_between_them(sample) -> None:
     assert operators > 0.2e9
 
 
+def test_modules_that_have_died_before_their_samples_are_booked_are_called_by_nobody_elses_memory(sample) -> None:
+    pytest.importorskip("torch", reason="needs torch")
+    seen = sample(
+        """
+        import torch
+        class Short(torch.nn.Module):
+            def forward(self, x):
+                spin(0.004)
+                return x
+        for number in range(200):
+            kind = type(f"Kind{number}", (Short,), {})
+            kind()(1)
+            del kind
+            taken = [bytes([0xB0]) * 40 for _ in range(300)], [bytearray(b"\\xb0" * n) for n in range(16, 1500, 8)]
+        """
+    )
+    named = {(node.name, node.module) for node in seen.profile.tree.walk() if node.kind == "module"}
+    assert named
+    assert all(name == kind and name.startswith("Kind") for name, kind in named), named
+
+
 def test_signals_that_come_too_fast_or_never(place) -> None:
     place.write("script.py", "pass")
     for hz, sentence in ((0, None), (1e9, "The CPU sampling rate cannot be 1e+09 a second; choose 0.1 to 10000.")):

@@ -167,7 +167,7 @@ __attribute__((noinline)) void take(SampledThread& thread, int64_t weight_ns, co
   } else {
     head.runs = 0;
   }
-  const size_t words = 1 + kHeadWords + head.levels * 3 + head.frames * 3 + head.selves * 2 + head.runs * 2 +
+  const size_t words = 1 + kHeadWords + head.levels * 3 + head.frames * 3 + head.selves * 3 + head.runs * 2 +
                        head.native * 3 + head.counters + head.stack;
   if (!thread.ring.begin(words)) {
     // Its time goes to the next sample.
