@@ -1,8 +1,8 @@
 """What a program does that none of its operators tells: parameters whose gradients no optimizer uses, of what precision
 they are, how long turns of a loop over batches take where no optimizer counts steps, and how long workers to start.
 
-Promises: two looks at the parameters in the first ten steps of an optimizer, two more where there are several, one clock
-reading a batch; holds no optimizer, module, gradient or loader alive; `uninstall` takes everything back.
+Promises: two looks at the parameters in the first ten steps of an optimizer, two more where there are several, one
+clock reading a batch; holds no optimizer, module, gradient or loader alive; `uninstall` takes everything back.
 """
 
 from __future__ import annotations
