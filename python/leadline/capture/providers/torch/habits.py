@@ -305,9 +305,12 @@ def _has_gradient(parameter: Any) -> bool:
 
 
 def _is_new(parameter: Any, noted: Standing) -> bool:
+    before = noted.get(id(parameter))
+    if before is None:
+        return True
+    known, version = before
     gradient = parameter.grad
-    known, version = noted.get(id(parameter), (None, 0))
-    return known is None or known() is not gradient or version != gradient._version
+    return known() is not gradient or bool(version != gradient._version)
 
 
 def _outermost(
