@@ -309,8 +309,8 @@ def _is_new(parameter: Any, noted: Standing) -> bool:
     if before is None:
         return True
     known, version = before
-    gradient = parameter.grad
-    return known() is not gradient or bool(version != gradient._version)
+    gradient: Any = known()
+    return gradient is None or gradient is not parameter.grad or bool(version != gradient._version)
 
 
 def _outermost(
