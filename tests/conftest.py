@@ -30,6 +30,10 @@ took: defaultdict[str, float] = defaultdict(float)  # seconds, by file
 os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
+# Images for containers often forbid bytecode files: thousands of programs would compile JAX and Leadline anew each.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 
 # How long one example takes rests on what else runs here; each test has its limit.
 with contextlib.suppress(ImportError):

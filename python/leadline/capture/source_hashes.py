@@ -7,10 +7,11 @@ that was written after the process began may not be what runs: it has an empty h
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +46,17 @@ def source_hashes(began_ns: int, program: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _sha256(data: bytes) -> str:
-    """By the interpreter's own code: `hashlib` loads OpenSSL, which takes longer than the hashes of most programs."""
+    return str(_algorithm()(data).hexdigest())
+
+
+@functools.cache
+def _algorithm() -> Callable[[bytes], Any]:
+    """The interpreter's own code: `hashlib` loads OpenSSL, which takes longer than the hashes of most programs. Looked
+    for once: a module that is not there takes longer to find than most files take to hash."""
     for name in ("_sha2", "_sha256"):  # since Python 3.12, and before
         with contextlib.suppress(ImportError):
-            return str(importlib.import_module(name).sha256(data).hexdigest())
+            found: Callable[[bytes], Any] = importlib.import_module(name).sha256
+            return found
     import hashlib
 
-    return hashlib.sha256(data).hexdigest()
+    return hashlib.sha256
