@@ -1,8 +1,25 @@
 #include "cct/thread_tree.h"
 
+#include <algorithm>
+#include <mutex>
 #include <new>
 
 namespace leadline {
+
+void ThreadStats::looked_at(std::int64_t ran_ns, std::int64_t now_ns) noexcept {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  const std::lock_guard hold(looking_);
+  const std::int64_t before_ns = last_ns.load(relaxed) == 0 ? first_ns.load(relaxed) : last_ns.load(relaxed);
+  const std::int64_t until_ns = std::max(now_ns, before_ns);
+  cpu_ns.store(std::min(ran_ns, cpu_ns.load(relaxed) + until_ns - before_ns), relaxed);
+  last_ns.store(until_ns, relaxed);
+}
+
+ThreadStats::Times ThreadStats::times() const noexcept {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  const std::lock_guard hold(looking_);
+  return {std::max<std::int64_t>(0, last_ns.load(relaxed) - first_ns.load(relaxed)), cpu_ns.load(relaxed)};
+}
 
 ThreadTree::ThreadTree(ThreadIndex index, std::uint64_t tid, std::string_view name, NodeBudget& budget,
                        std::uint32_t max_frames, LossCounters& losses)

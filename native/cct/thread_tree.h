@@ -14,6 +14,7 @@
 #include "base/chunked_array.h"
 #include "base/ids.h"
 #include "base/losses.h"
+#include "base/spin_lock.h"
 #include "base/string_table.h"
 #include "cct/frame_table.h"
 #include "cct/node_table.h"
@@ -21,7 +22,7 @@
 
 namespace leadline {
 
-// What the `threads` table says of a thread beside its tree; written by the thread, relaxed.
+// What the `threads` table says of a thread beside its tree. Sums are written by the thread, relaxed.
 struct ThreadStats {
   std::atomic<std::int64_t> operator_ns{0};  // wall time inside outermost operators
   std::atomic<std::int64_t> looked_ns{0};    // of those that were looked at the wall time, and the CPU time
@@ -30,6 +31,20 @@ struct ThreadStats {
   std::atomic<std::int64_t> first_ns{0};  // CLOCK_MONOTONIC, less the pauses before, of the first and last event
   std::atomic<std::int64_t> last_ns{0};
   std::atomic<std::int64_t> cpu_ns{0};  // CPU time between the two
+
+  // The two at one look at the clocks, the CPU's before the wall's; one look at a time. Whoever looks may wait for a core
+  // in between while the thread runs on: what it runs meanwhile is told with the next look, so that between any two
+  // looks no thread ran for longer than it was there. The lag is never above the longest of those waits.
+  void looked_at(std::int64_t ran_ns, std::int64_t now_ns) noexcept;
+  struct Times {
+    std::int64_t wall_ns = 0;
+    std::int64_t cpu_ns = 0;
+  };
+  // Of one look, also while another one is taken.
+  Times times() const noexcept;
+
+ private:
+  mutable SpinLock looking_;
 };
 
 class ThreadTree {

@@ -21,8 +21,7 @@ void Collector::on_thread_exit(ThreadState& thread) noexcept {
   const int64_t cpu_ns = lane->cpu_ns() - lane->cpu_begin_ns;
   {
     const std::lock_guard hold(lanes_busy_);
-    lane->tree->stats().last_ns.store(measured_ns(now_ns()), std::memory_order_relaxed);
-    lane->tree->stats().cpu_ns.store(cpu_ns, std::memory_order_relaxed);
+    lane->tree->stats().looked_at(cpu_ns, measured_ns(now_ns()));
   }
   retire(*lane);
 }
@@ -57,9 +56,10 @@ void Collector::refresh_thread_times() noexcept {
     if (!lane->alive.load(std::memory_order_relaxed)) continue;
     const int64_t cpu_ns = lane->has_cpu_clock ? thread_cpu_ns(lane->cpu_clock) : -1;
     if (lane->has_cpu_clock && cpu_ns < 0) continue;  // it is just ending, and tells the two itself
-    if (cpu_ns >= 0)
-      lane->tree->stats().cpu_ns.store(lane->cpu_of(cpu_ns) - lane->cpu_begin_ns, std::memory_order_relaxed);
-    lane->tree->stats().last_ns.store(measured_ns(now_ns()), std::memory_order_relaxed);
+    ThreadStats& stats = lane->tree->stats();
+    const int64_t ran_ns =
+        cpu_ns >= 0 ? lane->cpu_of(cpu_ns) - lane->cpu_begin_ns : stats.cpu_ns.load(std::memory_order_relaxed);
+    stats.looked_at(ran_ns, measured_ns(now_ns()));
   }
   refresh_silent();
 }

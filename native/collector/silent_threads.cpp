@@ -35,7 +35,8 @@ ThreadTree& Collector::tree_for(uint64_t tid) {
         std::find_if(silent_.begin(), silent_.end(), [tid](const Silent& silent) { return silent.tid == tid; });
     if (found != silent_.end()) {
       ThreadTree* const tree = found->tree;
-      tree->stats().cpu_ns.store(ran_ns(*found, thread_cpu_ns()), std::memory_order_relaxed);
+      const int64_t ran = ran_ns(*found, thread_cpu_ns());
+      tree->stats().looked_at(ran, measured_ns(now_ns()));
       silent_.erase(found);
       return *tree;
     }
@@ -83,8 +84,7 @@ void Collector::thread_ran(uint64_t tid, int64_t cpu_ns, bool over) noexcept {
   const auto found =
       std::find_if(silent_.begin(), silent_.end(), [tid](const Silent& silent) { return silent.tid == tid; });
   if (found == silent_.end()) return;
-  found->tree->stats().cpu_ns.store(std::max<int64_t>(ran_ns(*found, cpu_ns), 0), std::memory_order_relaxed);
-  found->tree->stats().last_ns.store(measured_ns(now_ns()), std::memory_order_relaxed);
+  found->tree->stats().looked_at(std::max<int64_t>(ran_ns(*found, cpu_ns), 0), measured_ns(now_ns()));
   found->seen_cpu_ns = cpu_ns;
   if (!over) return;
   trees_.retire(*found->tree);
@@ -106,8 +106,7 @@ void Collector::refresh_silent() noexcept {
       continue;
     }
     silent.seen_cpu_ns = cpu_ns;
-    silent.tree->stats().cpu_ns.store(ran_ns(silent, cpu_ns), std::memory_order_relaxed);
-    silent.tree->stats().last_ns.store(measured_ns(now_ns()), std::memory_order_relaxed);
+    silent.tree->stats().looked_at(ran_ns(silent, cpu_ns), measured_ns(now_ns()));
   }
   std::erase_if(silent_, [this, now](const Silent& silent) {
     if (silent.gone_since_ns == 0 || now - silent.gone_since_ns < kGoneNs) return false;

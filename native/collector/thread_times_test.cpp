@@ -97,6 +97,40 @@ TEST_CASE("A thread that always runs is not said to run for longer than it was t
   }
 }
 
+TEST_CASE("Nor is it between two looks at its clocks, however long the first one took") {
+  TimedProgram program;
+  struct Seen {
+    int64_t cpu_ns, wall_ns;
+  };
+  const auto look = [&](int64_t reading_ns) {
+    program.clock.readings_take(reading_ns);
+    program.collector.refresh_thread_times();
+    program.clock.readings_take(1'000);
+    program.take();
+    REQUIRE(program.shown.threads.tid.size() == 1);
+    return Seen{program.shown.threads.cpu_ns[0], program.shown.threads.wall_ns[0]};
+  };
+  bool asked_for = false;
+  SUBCASE("with events of its own") {}
+  SUBCASE("without any") { asked_for = true; }
+  const auto looks = [&] {
+    const Seen first = look(5'000'000);  // whoever looks waits for a core between the clocks
+    program.passes(10'000);
+    const Seen second = look(1'000);
+    CHECK(second.cpu_ns >= first.cpu_ns);
+    CHECK(second.cpu_ns - first.cpu_ns <= second.wall_ns - first.wall_ns);
+    program.clock.advance(10'000'000);  // it rests: now all of it can be told
+    const Seen third = look(1'000);
+    CHECK(third.cpu_ns - first.cpu_ns > 5'000'000);
+  };
+  if (asked_for) {
+    program.silent(77, true);
+    looks();
+  } else {
+    program.around(looks);
+  }
+}
+
 TEST_CASE("Nor is one that was asked for before its first event, also around a pause") {
   TimedProgram program;
   program.passes(10'000);

@@ -157,9 +157,9 @@ void fill_threads(Snapshot& snapshot, MergedTree& tree, const TreeRegistry& tree
     snapshot.nodes.frame[raw(node)] = raw(tree.thread_frame(ThreadIndex{i}));
     table.operator_ns.push_back(stats.operator_ns.load(relaxed));
     table.data_ns.push_back(stats.data_ns.load(relaxed));
-    const std::int64_t first_ns = stats.first_ns.load(relaxed);
-    table.wall_ns.push_back(std::max<std::int64_t>(0, stats.last_ns.load(relaxed) - first_ns));
-    table.cpu_ns.push_back(stats.cpu_ns.load(relaxed));
+    const ThreadStats::Times times = stats.times();
+    table.wall_ns.push_back(times.wall_ns);
+    table.cpu_ns.push_back(times.cpu_ns);
   }
 }
 

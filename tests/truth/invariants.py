@@ -137,7 +137,8 @@ def threads_spend_no_more_than_there_is(profile: Profile) -> Contradictions:
     tree = profile.tree
     whole, running = _own_thread(profile, "time"), _own_thread(profile, "running_time")
     borders = tree.inclusive("running_time").count
-    # In a file that begins where another one ended a call that was under way counts whole: one path of them a thread.
+    # In a file that begins where another one ended a call that was under way counts whole, and so does what a region ran
+    # since its last border: one path of them a thread.
     begun_before = int(tree.exclusive("call_time").max.max(initial=0)) if "rolled" in profile.meta else 0
     for thread in profile.threads:
         row, name = thread.node.row, f"thread {thread.name or thread.tid}"
@@ -150,12 +151,12 @@ def threads_spend_no_more_than_there_is(profile: Profile) -> Contradictions:
         clocks = CLOCKS_NS * (2 + int(borders[row]))
         if whole[row] > wall + begun_before:
             yield f"{name} spent {whole[row]} ns of the {wall} ns that it was seen"
-        if running[row] > min(cpu, wall) + clocks:
+        if running[row] > min(cpu, wall) + clocks + begun_before:
             yield f"{name} ran {running[row]} ns in regions of {cpu} ns that it ran and {wall} ns that it was seen"
         for one in same_node:
             if min(one.wall_ns, one.cpu_ns, one.operator_ns, one.data_ns) < 0:
                 yield f"{name} has a time below zero: {one}"
-            if one.operator_ns + one.data_ns > one.wall_ns:
+            if one.operator_ns + one.data_ns > one.wall_ns + begun_before:
                 yield f"{name}: operators {one.operator_ns} and data {one.data_ns} ns of {one.wall_ns} ns"
             if one.cpu_ns > one.wall_ns + 2 * CLOCKS_NS:
                 yield f"{name} ran {one.cpu_ns} ns in {one.wall_ns} ns"

@@ -57,6 +57,23 @@ def test_every_invariant_can_fail(good: str, bad: str, said: str) -> None:
     found = contradictions(build(GOOD.replace(good, bad) if good else GOOD))
     assert any(said in one for one in found) if said else found == []
 
+ROLLED = """
+process p
+  thread main | wall_ns=100 cpu_ns=50000
+    region work | time=90 call_time=90000 running_time=RAN
+"""
+
+
+@pytest.mark.parametrize(("ran", "said"), [(89_000, ""), (300_000, "main ran 300000 ns in regions")])
+def test_a_region_that_was_open_at_the_border_of_a_file_counts_whole_where_it_ends(ran: int, said: str) -> None:
+    profile = build(ROLLED.replace("RAN", str(ran)))
+    profile.meta["rolled"] = {"run_started_at_ns": 1}
+    found = [one for one in contradictions(profile) if "in regions" in one]
+    assert any(said in one for one in found) if said else found == []
+    del profile.meta["rolled"]
+    assert any("in regions" in one for one in contradictions(profile))
+
+
 
 @pytest.mark.parametrize(
     ("text", "said"),

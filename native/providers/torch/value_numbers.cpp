@@ -157,25 +157,33 @@ std::string_view next_word(std::string_view* rest) noexcept {
   return word;
 }
 
-uint64_t number_of(const Symbols& symbols, const Value& value, int depth = 0) noexcept;
+// What may still be read of one argument: a long or a deep list is not worth its time, nor the program's stack. One list
+// may stand in another many times.
+struct Room {
+  int levels = 4;
+  size_t values = 256;
+};
 
-// Of numbers, of tensors or of lists; a long or a deep one is not worth its time, nor the program's stack.
-uint64_t number_of_list(const Symbols& symbols, uint64_t list, int depth) noexcept {
-  constexpr size_t kMost = 256;
-  constexpr int kDeepest = 4;
-  if (!ValueList::known() || depth == kDeepest) return kUnknown;
+uint64_t number_of(const Symbols& symbols, const Value& value, Room* room) noexcept;
+
+// Of numbers, of tensors or of lists.
+uint64_t number_of_list(const Symbols& symbols, uint64_t list, Room* room) noexcept {
+  if (!ValueList::known() || room->levels == 0) return kUnknown;
   const Values values = ValueList::of(list);
-  if (values.count > kMost) return kUnknown;
+  if (values.count > room->values) return kUnknown;
+  room->values -= values.count;
+  --room->levels;
   uint64_t key = hash_mix(values.count, kList.size());
   for (size_t i = 0; i < values.count; ++i) {
-    const uint64_t number = number_of(symbols, values.first[i], depth + 1);
+    const uint64_t number = number_of(symbols, values.first[i], room);
     if (number == kUnknown) return kUnknown;
     key = hash_mix(key, number);
   }
+  ++room->levels;
   return key | 1;
 }
 
-uint64_t number_of(const Symbols& symbols, const Value& value, int depth) noexcept {
+uint64_t number_of(const Symbols& symbols, const Value& value, Room* room) noexcept {
   constexpr uint64_t kTruth = 0xff;
   constexpr uint64_t kDevice = 0xffff;
   if (value.tag == kNothing) return 1;
@@ -183,7 +191,7 @@ uint64_t number_of(const Symbols& symbols, const Value& value, int depth) noexce
   if (value.tag == kDouble || value.tag == kInteger) return hash_mix(value.payload, value.tag) | 1;
   const uint32_t list = g_list_tag.load(std::memory_order_relaxed);
   if (list == 0) return kUnknown;
-  if (value.tag == list) return number_of_list(symbols, value.payload, depth);
+  if (value.tag == list) return number_of_list(symbols, value.payload, room);
   if (value.tag + kBoolBefore == list) return hash_mix(value.payload & kTruth, value.tag) | 1;
   if (value.tag == list + kDeviceBehind) return hash_mix(value.payload & kDevice, value.tag) | 1;
   if (value.tag + kStringBefore == list) return of_text(symbols, value);
@@ -264,7 +272,8 @@ uint64_t key_of(const Symbols& symbols, const RecordFunction& function, std::str
   if (inputs.first == nullptr || drops(name, inputs)) return kUnknown;
   uint64_t key = hash_mix(hash_bytes(name.data(), name.size()), hash_bytes(text.data(), text.size()));
   for (size_t i = 0; i < inputs.count; ++i) {
-    const uint64_t number = number_of(symbols, inputs.first[i]);
+    Room room;
+    const uint64_t number = number_of(symbols, inputs.first[i], &room);
     if (number == kUnknown) return kUnknown;
     key = hash_mix(key, number);
   }
