@@ -1,21 +1,31 @@
 #!/usr/bin/env python3
-"""Makes python/leadline/report/public_words.txt: words that public libraries name their operators and kernels with.
+"""Makes the lists of public names that `leadline redact` keeps, below python/leadline/report.
 
     python tools/public_words.py TRACE.json[.gz] ...    traces of public programs, whose kernels' names are read too
 
-`leadline redact --names` keeps a name only where each of its words is in the list.
+`public_words.txt`: words that public libraries name their operators and kernels with. A name stays only where each of
+its words is in the list.
+
+`public_functions.txt`: functions, classes, modules and folders of public packages that stand on hot paths, from the
+packages installed here; those that are not keep what the list had. A name stays only where each of its parts is in the
+list as a whole.
 """
 
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import json
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-OUT = Path(__file__).resolve().parent.parent / "python/leadline/report/public_words.txt"
+REPORT = Path(__file__).resolve().parent.parent / "python/leadline/report"
+OUT = REPORT / "public_words.txt"
+FUNCTIONS = REPORT / "public_functions.txt"
 WORD = re.compile(r"[A-Za-z]+")
 LIBRARIES = re.compile(
     r"(void )?(at::|c10::|cub::|thrust::|cutlass|cudnn|cublas|nccl|ampere_|volta_|turing_|hopper_|sm\d+_|nvjet|gemm"
@@ -33,6 +43,71 @@ int long float double bool const template lambda anonymous namespace operator st
 enable if type true false bfloat half Half BFloat cache modifier evict first last ns ms us bytes count sum mean poi
 per red tem fused fwd bwd rrelu relu gelu silu softmax layernorm sgemm hgemm dgemm tn nn nt fma
 """
+
+DEFINED = re.compile(r"^\s*(?:async\s+)?(?:def|class)\s+(\w+)", re.MULTILINE)
+STANDARD = """
+_bootsubprocess _collections_abc _weakrefset abc argparse ast asyncio base64 bisect bz2 codecs collections concurrent
+contextlib contextvars copy copyreg csv ctypes dataclasses datetime decimal encodings enum fnmatch fractions functools
+genericpath getpass gettext glob gzip hashlib heapq hmac http importlib inspect io ipaddress json linecache locale
+logging lzma mimetypes multiprocessing ntpath numbers opcode operator os pathlib pickle pkgutil platform posixpath
+pprint queue random re reprlib runpy sched secrets selectors shelve shlex shutil signal site socket socketserver sqlite3
+ssl stat statistics string stringprep struct subprocess tarfile tempfile textwrap threading timeit token tokenize
+traceback types typing unittest urllib uuid warnings weakref xml zipfile zipimport
+"""
+PACKAGES = {
+    "torch": r"\w+\.py|(nn|optim|autograd|amp|cuda|cpu|distributed|utils|multiprocessing|profiler|jit|compiler|sparse"
+    r"|fft|distributions|_functorch|_library|_dispatch|_subclasses|_higher_order_ops|_logging|func)/.*"
+    r"|_dynamo/(\w*frame\w*|utils|guards|output_graph|symbolic_convert|callback|hooks|decorators|backends/\w+)\.py"
+    r"|_inductor/(runtime/.*|(compile_fx|codecache|graph|scheduler|output_code|async_compile|utils)\.py)",
+    "numpy": r"(_core|lib|linalg|random|fft|ma|matrixlib|polynomial)/.*|\w+\.py",
+    "jax": r"_src/((numpy|lax|nn|interpreters|scipy|random|image)/.*|\w+\.py)|\w+\.py|(nn|numpy|lax)/.*",
+    "optax": ".*",
+    "flax": r"(linen|nnx|core|training)/.*",
+    "transformers": r"\w+\.py|(generation|integrations|data|loss|trainer\w*|utils)/.*"
+    r"|models/(auto|albert|bart|bert|bloom|clip|convnext|deberta\w*|deepseek\w*|deit|detr|distilbert|electra|falcon|gemma\d?"
+    r"|gpt2|gpt_neox?|gpt_oss|gptj|granite|llama\d?|llava|longformer|mamba\d?|mbart|mistral|mixtral|mpt|olmo\d?|opt|phi\d?"
+    r"|qwen\w*|resnet|roberta|sam|segformer|siglip|swin|t5|vit|wav2vec2|whisper|xlm_roberta)/modeling_(?!tf_|flax_)\w+\.py",
+    "accelerate": r"\w+\.py|utils/.*",
+    "lightning": "(pytorch|fabric)/.*",
+    "ignite": "(engine|handlers|metrics)/.*",
+    "torchmetrics": r"\w+\.py",
+    "pandas": r"core/(\w+|(indexes|internals|reshape|groupby|arrays|dtypes|ops)/.*)\.py|io/\w+\.py",
+    "tqdm": r"\w+\.py",
+}
+"""Of each package the files that programs spend time in."""
+OTHERS = re.compile(r"(^|.*/)(_?tests?|_?testing|examples?|docs?)/.*|.*(^|/)(test_\w*|_torch_docs|conftest)\.py")
+
+
+def of_package(folder: Path, wanted: str) -> Iterator[str]:
+    for path in folder.rglob("*.py"):
+        inside = path.relative_to(folder).as_posix()
+        if re.fullmatch(wanted, inside) and not OTHERS.fullmatch(inside):
+            yield from Path(inside).with_suffix("").parts
+            yield from DEFINED.findall(path.read_text("utf-8", "replace"))
+
+
+def of_packages() -> Iterator[str]:
+    standard = Path(os.__file__).parent
+    yield from of_package(standard, rf"({'|'.join(STANDARD.split())})(/.*|\.py)")
+    for package, wanted in PACKAGES.items():
+        found = importlib.util.find_spec(package)
+        for folder in (found.submodule_search_locations or []) if found is not None else []:
+            yield from of_package(Path(folder), wanted)
+
+
+SYMBOLS = re.compile(r"(at|c10|dnnl|torch::autograd|std)::.*|(mkl|GOMP|gomp|omp|mem|str|pthread|dnnl|cblas)_?\w*")
+LIBRARIES_BESIDE_TORCH = ("libtorch_cpu.so", "libc10.so", "libgomp.so.1")
+
+
+def of_symbols() -> Iterator[str]:
+    import torch
+
+    for library in LIBRARIES_BESIDE_TORCH:
+        path = Path(torch.__file__).parent / "lib" / library
+        if path.exists():
+            told = subprocess.run(["nm", "-DC", "--defined-only", path], capture_output=True, text=True, check=False)
+            names = (line.split(" ", 2)[-1] for line in told.stdout.splitlines())
+            yield from (name for name in names if SYMBOLS.fullmatch(name))
 
 
 def of_torch() -> Iterator[str]:
@@ -65,7 +140,9 @@ def main() -> int:
     from leadline import schema
 
     names = [
+        OUT.read_text(encoding="ascii") if OUT.exists() else "",
         *of_torch(),
+        *of_symbols(),
         MORE,
         " ".join(vars(schema)),
         *(str(one) for one in vars(schema).values() if isinstance(one, tuple | dict)),
@@ -74,7 +151,10 @@ def main() -> int:
         names += of_trace(Path(path))
     words = {word for name in names for word in WORD.findall(name) if len(word) > 1}
     OUT.write_text("\n".join(sorted(words)) + "\n", encoding="ascii")
-    print(f"{len(words)} words")
+    known = FUNCTIONS.read_text(encoding="ascii").split() if FUNCTIONS.exists() else []
+    functions = {name for name in (*known, *of_packages()) if name.isascii() and len(name) > 1}
+    FUNCTIONS.write_text("\n".join(sorted(functions)) + "\n", encoding="ascii")
+    print(f"{len(words)} words, {len(functions)} functions, modules and folders")
     return 0
 
 

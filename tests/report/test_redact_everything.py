@@ -16,6 +16,7 @@ import leadline
 from leadline.cli.main import main
 from leadline.profiles import write_profile
 from leadline.profiles.build import build
+from leadline.report import redact
 from leadline.report.redact import PARTS, redacted
 
 OWN = "zqxsecret"
@@ -25,10 +26,17 @@ PREFIXES = (
     "flash_{}_fwd", "gemm_{}", "triton_poi_fused_{}_0", "triton_red_fused_add_{}", "sm90_{}_f16", "void at::native::{}<int>", "cutlass_{}",
     "cuda{}", "Memcpy {}", "MainThread{}", "pt_autograd_0{}", "Linear{}", "{}.Linear", "forward {}", "ncclDevKernel_{}", "Cijk_{}",
     "autograd::engine::evaluate_function: {}Backward0", "Thread-1\n{}", "main {}", "imported.{}", "machine.{}.12",
+    "Module.{}", "{}.forward", "make_dataclass.<locals>.{}.__init__", "forward.<locals>.<lambda>.{}", "forward_{}", "<lambda {}>",
+    "at::native::{}_kernel", "PyEval_{}",
 )  # fmt: skip
 FILES = (
     "/home/{}/train.py", "/srv/{}.py", "/usr/lib/python3.11/{}.py", "/venv/lib/python3.11/site-packages/{}/layers.py",
     "C:\\{}\\train.py", "/opt/lib{}.so", "<{}>", "<frozen {}>", "train.{}", "/x/site-packages/{}.py", "relative/{}/a.py",
+    "/x/site-packages/torch/nn/modules/module.py", "/x/site-packages/torch/{}.py", "/x/site-packages/torch/nn/{}/module.py",
+    "/x/site-packages/datasets/{}/loader.py", "/x/site-packages/transformers/models/{}/modeling_{}.py", "<frozen importlib {}>",
+    "/usr/lib/python3.11/asyncio/events.py", "/usr/lib/python3.11/asyncio/{}.py", "<frozen importlib._bootstrap_{}>", "<frozen os>",
+    "/x/site-packages/torch/_C.cpython-{}.so", "/x/site-packages/torch/lib/libtorch_cpu.so", "/x/libtorch_{}.so", "/x/libgomp{}.so.1",
+    "/x/libmkl_{}.so.2", "/x/ld-linux-{}.so.2", "/x/libpython3.11.so.1.0", "/x/libc10_{}.so", "/x/site-packages/numpy/{}",
 )  # fmt: skip
 KINDS = ("operator", "region", "kernel", "api", "copy", "collective", "phase", "module", "native", "python")
 
@@ -96,6 +104,8 @@ def drawn(names: dict[str, str], file: str, own: str) -> Any:
     columns["strings"] = builder.columns()
     meta = {**profile.meta, **of(META, own), "processes": [{**of(RECORD, own), "pid": 7, "cost": {}, "clock": {}}]}
     meta["cost"], meta["clock"] = {"callbacks_ns": 5, own: own}, {own: own}
+    meta["leadline"], meta["program"]["python"] = f"1.2.3+{own}", f"3.11.7{own}"
+    meta["available"]["torch"]["version"] = f"2.13.0+{own}"
     return Profile(Tables(columns), meta)
 
 
@@ -104,7 +114,7 @@ def drawn(names: dict[str, str], file: str, own: str) -> Any:
 def test_no_text_of_ones_own_stands_in_the_bytes(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     own = OWN + data.draw(st.text("abcdefghij", min_size=0, max_size=5))
     names = {kind: data.draw(st.sampled_from(PREFIXES)).format(own) for kind in KINDS}
-    file = data.draw(st.sampled_from(FILES)).format(own)
+    file = data.draw(st.sampled_from(FILES)).replace("{}", own)
     profile = drawn(names, file, own)
     place = tmp_path_factory.mktemp("redact")
     write_profile(place / "whole.leadline", profile)
@@ -119,6 +129,57 @@ def test_a_known_beginning_does_not_make_a_name_public(prefix: str) -> None:
     profile = drawn(dict.fromkeys(KINDS, prefix.format(OWN)), "/x.py", OWN)
     made = redacted(profile, frozenset(PARTS))
     assert not [text for text in made.tables.strings if OWN in text]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_no_file_makes_the_names_in_it_public(file: str) -> None:
+    made = redacted(drawn(dict.fromkeys(KINDS, f"Trainer.{OWN}"), file.replace("{}", OWN), OWN), frozenset(PARTS))
+    assert not [text for text in made.tables.strings if OWN in text]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(["load", "Patient", "fraud", "customer", "score", "Retail", "_", "2"]), min_size=2, max_size=5
+    ),
+    st.sampled_from([file for file in FILES if "{}" not in file]),
+)
+def test_of_names_in_public_packages_only_those_on_the_list_stay(words: list[str], file: str) -> None:
+    name = "".join(words)
+    listed = set((Path(redact.__file__).with_name("public_functions.txt")).read_text("ascii").split())
+    frames = f"process p | pid=1\n  thread t | tid=1\n    python Module.{name} @ {file}"
+    made = list(redacted(build(frames), frozenset(PARTS)).tables.strings)
+    assert any(name in text for text in made) == (name in listed)
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("torch/nn/modules/module.py", "Module._call_impl"),
+        ("torch/nn/modules/linear.py", "Linear.forward"),
+        ("torch/optim/adamw.py", "adamw"),
+        ("torch/utils/data/dataloader.py", "_MultiProcessingDataLoaderIter._next_data"),
+        ("torch/_tensor.py", "Tensor.backward"),
+        ("numpy/_core/fromnumeric.py", "_wrapreduction"),
+        ("jax/_src/pjit.py", "_infer_params"),
+        ("transformers/trainer.py", "Trainer.training_step"),
+        ("transformers/models/llama/modeling_llama.py", "LlamaAttention.forward"),
+        ("tqdm/std.py", "tqdm.__iter__"),
+    ],
+)
+def test_public_functions_stay(file: str, name: str) -> None:
+    frames = f"process p | pid=1\n  thread t | tid=1\n    python {name} @ /venv/lib/python3.11/site-packages/{file}"
+    made = list(redacted(build(frames), frozenset(PARTS)).tables.strings)
+    assert name in made and file in made
+
+
+def test_a_package_of_ones_own_that_is_called_as_a_public_one() -> None:
+    frames = (
+        "process p | pid=1\n  thread t | tid=1\n"
+        "    python Trainer.forward @ /venv/lib/python3.11/site-packages/datasets/claims/scoring.py"
+    )
+    made = list(redacted(build(frames), frozenset(PARTS)).tables.strings)
+    assert "datasets/folder1/file1.py" in made and "function1" in made
 
 
 def test_a_trace_named_by_its_machine(tmp_path: Path) -> None:

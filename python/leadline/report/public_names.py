@@ -1,7 +1,10 @@
-"""Which names of operators, kernels, classes and packages are public, so that `leadline redact` may keep them.
+"""Which names of operators, kernels, classes, functions and files are public, so that `leadline redact` may keep them.
 
 A name is public where each of its words is in `public_words.txt`, which tools/public_words.py makes from PyTorch and
 traces of public programs. A word of one's own anywhere in a name, `triton_poi_fused_acme_add_0`, makes it one's own.
+
+Of Python's functions and files each part has to be in `public_functions.txt` as a whole, also inside of an installed
+package: a package of one's own may be called as a public one, and a public one may run what was made at run time.
 """
 
 from __future__ import annotations
@@ -17,13 +20,19 @@ _MOST = 4096
 _PACKAGE = re.compile(r"(?:^|/)(?:site|dist)-packages/(?P<package>[^/]+?)(?:\.py)?(?:/|$)")
 _STANDARD = re.compile(r"(?:^|/)lib(?:64)?/python\d+(?:\.\d+)?t?/(?P<package>[^/]+?)(?:\.py)?(?:/|$)")
 _LIBRARY = re.compile(
-    r"(lib(torch\w*|c10\w*|python[\d.]*|stdc\+\+|gcc_s|gomp\S*|iomp5|m|c|dl|rt|pthread|cuda\w*|cublas\w*|cudnn\w*|cufft\w*|"
-    r"cusparse\w*|cusolver\w*|curand|cupti|nccl|nvrtc\w*|nvToolsExt|amdhip64|hsa-runtime64|rccl|rocblas|MIOpen|mkl_\w+|"
-    r"openblas\S*|z|ssl|crypto|ffi)|ld-linux\S*|python[\d.]*|linux-vdso)(-[0-9a-f]{8,})?([-.](so|\d+|cpython-\S+|abi3))*"
+    r"(lib(torch(_cpu|_cuda|_cuda_linalg|_hip|_xpu|_python|_global_deps|_nvshmem)?|shm|c10(_cuda|_hip|_xpu)?|python[\d.]*"
+    r"|stdc\+\+|gcc_s|gomp|iomp5|omp|m|c|dl|rt|pthread|util|cuda|cudart|cupti|nccl|rccl|nvrtc(-builtins)?|nvToolsExt|nvJitLink"
+    r"|cublas(Lt)?|cudnn(_(adv|cnn|ops|graph|heuristic|engines_precompiled|engines_runtime_compiled))?|cufft|cusparse(Lt)?"
+    r"|cusolver|curand|amdhip64|hsa-runtime64|rocblas|hipblas(lt)?|hipfft|hipsparse|MIOpen|openblas(p|64_|o)?|cblas|blas|lapack"
+    r"|mkl_(rt|core|intel_(thread|lp64)|gnu_thread|(vml_)?(avx2|avx512|def|mc3?))|z|ssl|crypto|ffi)"
+    r"|ld-linux(-x86-64|-aarch64)?|python[\d.]*|linux-vdso)(-[0-9a-f]{8,})?([-.](so|[\d.]+|r\d+))*"
 )
+_MODULE_FILE = re.compile(r"(?P<name>\w+)((\.cpython-\d+t?-(x86_64|aarch64)-linux-(gnu|musl)|\.abi3)?\.so|\.pyi?)?")
+_MADE = ("<module>", "<lambda>", "<locals>", "<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
+_FROZEN = re.compile(r"<frozen (?P<module>[\w.]+)>")
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def _listed(name: str) -> frozenset[str]:
     return frozenset(Path(__file__).with_name(name).read_text(encoding="ascii").split())
 
@@ -33,6 +42,31 @@ def is_public_name(name: str) -> bool:
     if len(name) > _MOST or _STRANGE.search(name):
         return False
     return all(len(word) == 1 or word in _listed("public_words.txt") for word in _WORD.findall(name))
+
+
+def is_public_function(name: str) -> bool:
+    """Whether each part of a function's or a module's dotted name is public as a whole; single letters say nothing."""
+    listed = _listed("public_functions.txt")
+    return len(name) <= _MOST and all(len(part) == 1 or part in _MADE or part in listed for part in name.split("."))
+
+
+def is_public_part(part: str) -> bool:
+    """Whether a folder or the name of a file inside of a public package is public."""
+    found = _MODULE_FILE.fullmatch(part)
+    return found is not None and (is_public_function(found["name"]) or found["name"] in _packages())
+
+
+def is_public_module(file: str) -> bool:
+    """Whether all of what `public_package` gives of a file is public, or it is a module inside of the interpreter."""
+    if frozen := _FROZEN.fullmatch(file):
+        return is_public_function(frozen["module"])
+    installed = public_package(file)
+    return bool(installed) and all(is_public_part(part) for part in installed.split("/"))
+
+
+@lru_cache(maxsize=1)
+def _packages() -> frozenset[str]:
+    return _listed("public_packages.txt") | sys.stdlib_module_names
 
 
 def public_package(file: str) -> str:
@@ -49,4 +83,4 @@ def public_package(file: str) -> str:
 
 def is_public_library(file: str) -> bool:
     """Whether a native frame is of the interpreter, a compiler or a public framework."""
-    return bool(_LIBRARY.fullmatch(file.replace("\\", "/").rpartition("/")[2])) or bool(public_package(file))
+    return bool(_LIBRARY.fullmatch(file.replace("\\", "/").rpartition("/")[2])) or is_public_module(file)

@@ -3,7 +3,7 @@
 What is kept is listed here; everything that is not is replaced or left out, so that a new kind of text cannot slip
 through. Equal texts get equal replacements, so the tree keeps its form, and the string table holds nothing unused.
 
-    paths       folders of files; of an installed package the part from its folder on stays
+    paths       folders of files; of an installed public package the part from its folder on stays
     names       functions, files, modules, classes, regions, operators and kernels of one's own; threads, machines, jobs
     arguments   command lines, shapes and other details of frames, sentences of losses
 """
@@ -20,7 +20,14 @@ from leadline._dataclass import dataclass, field
 from leadline.profiles import Profile, Tables
 from leadline.profiles.tables import Array, StringBuilder, empty_columns
 from leadline.profiles.tree import json_object
-from leadline.report.public_names import is_public_library, is_public_name, public_package
+from leadline.report.public_names import (
+    is_public_function,
+    is_public_library,
+    is_public_module,
+    is_public_name,
+    is_public_part,
+    public_package,
+)
 from leadline.schema import TABLES, FrameKind
 from leadline.sources import SUFFIXES
 from leadline.trace.links import links_of
@@ -53,7 +60,7 @@ _CLASSES = re.compile(
 _THREADS = re.compile(r"(MainThread|main|pt_autograd_\d+|ThreadPoolExecutor-\d+_\d+|Thread-\d+)")
 _IMPORTED = "imported."
 _NUMBERS = re.compile(r"[\d.:-]+")
-_VERSION = re.compile(r"\d[\w.+-]{0,40}")
+_VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc|\.?dev|\.?post)\d+)?(\+(cpu|xpu|cu\d+|rocm[\d.]+|git[0-9a-f]+))?")
 _PHASES = re.compile(
     r"step|turn|forward|backward|optimizer|closure|zero_grad|data loading|compile|saving|garbage collection"
     r"|start-up|no work|scheduling|input preparation|prefill|decode|mixed|sampling|tokenising|detokenising"
@@ -146,14 +153,13 @@ class _Redaction:
         made: dict[str, list[int]] = {"name": [], "file": [], "module": [], "detail": []}
         names = ("kind", "name", "file", "module", "detail")
         for kind, name, file, module, detail in zip(*(frames[one].tolist() for one in names), strict=True):
-            mine = not (is_public_library if kind == FrameKind.NATIVE else public_package)(text[file])
-            made["name"].append(strings.add(self._name(kind, text[name], mine)))
+            made["name"].append(strings.add(self._name(kind, text[name], text[file])))
             made["file"].append(strings.add(self._file(text[file])))
             made["module"].append(strings.add(self._class(text[module])))
             made["detail"].append(strings.add(self._detail(text[detail])))
         return {name: _like(frames[name], values) for name, values in made.items()}
 
-    def _name(self, kind: int, name: str, mine: bool) -> str:
+    def _name(self, kind: int, name: str, file: str) -> str:
         if kind == FrameKind.PROCESS:
             return self._command(name)
         if kind == FrameKind.THREAD:
@@ -164,8 +170,11 @@ class _Redaction:
             return name if _PHASES.fullmatch(name) else self._names.of("phase", name)
         if kind in (FrameKind.COPY, FrameKind.API):
             return name if is_public_name(name) else self._names.of("call", name)
-        if kind in (FrameKind.PYTHON, FrameKind.NATIVE):
-            return self._names.of("function", name) if mine and name != "<module>" else name
+        if kind == FrameKind.PYTHON:
+            public = name == "<module>" or (is_public_module(file) and is_public_function(name))
+            return name if public else self._names.of("function", name)
+        if kind == FrameKind.NATIVE:
+            return name if is_public_library(file) and is_public_name(name) else self._names.of("function", name)
         if kind == FrameKind.MODULE:
             return ".".join(word if word.isdigit() else self._names.of("module", word) for word in name.split("."))
         if kind == FrameKind.OPERATOR:
@@ -177,17 +186,30 @@ class _Redaction:
     def _file(self, file: str) -> str:
         if not file:
             return file
-        if file.startswith("<frozen ") or file in ("<string>", "<stdin>", "<built-in>"):
-            return file if file.startswith("<frozen importlib") or " " not in file else self._names.of("file", file)
+        if file in ("<string>", "<stdin>", "<built-in>"):
+            return file
+        if file.startswith("<"):
+            return file if not self._own or is_public_module(file) else self._names.of("file", file)
         if installed := public_package(file):
-            return installed if self._paths else file
+            return ("" if self._paths else file.removesuffix(installed)) + self._installed(installed)
         folder, slash, base = file.replace("\\", "/").rpartition("/")
         if self._own and not is_public_library(file):
-            ending = Path(base).suffix
-            base = self._names.of("file", base) + (ending if ending in SUFFIXES or ending == ".so" else "")
+            base = self._base(base)
         if self._paths and slash:
             folder = self._names.of("folder", folder)
         return f"{folder}{slash}{base}"
+
+    def _installed(self, file: str) -> str:
+        """Of a file in a public package what is public."""
+        if not self._own or is_public_module(f"/site-packages/{file}"):
+            return file
+        *folders, base = file.split("/")
+        shown = [folder if is_public_part(folder) else self._names.of("folder", folder) for folder in folders]
+        return "/".join([*shown, base if is_public_part(base) else self._base(base)])
+
+    def _base(self, base: str) -> str:
+        ending = Path(base).suffix
+        return self._names.of("file", base) + (ending if ending in SUFFIXES or ending == ".so" else "")
 
     def _class(self, module: str) -> str:
         return module if not self._own or _CLASSES.fullmatch(module) else self._names.of("Class", module)
@@ -322,7 +344,10 @@ def _is_operator(name: str) -> bool:
 
 
 def _version(value: object) -> str:
-    return value if isinstance(value, str) and (_VERSION.fullmatch(value) or value in _IMPLEMENTATIONS) else ""
+    if not isinstance(value, str) or value in _IMPLEMENTATIONS:
+        return value if isinstance(value, str) else ""
+    public = _VERSION.match(value)  # who built it may have added a word
+    return public[0] if public else ""
 
 
 def _says_nothing(value: object) -> bool:
