@@ -25,7 +25,7 @@
 #   make test-wheel    use them where there is no compiler, and in Debian's smallest system (debootstrap, root)
 #   make attack        hostile programs, bare and measured, for every set of options
 #   make simulation    programs drawn by SEEDS=10000 seeds; what they did against what their profiles say
-#   make soak          ten minutes of threads, forks, windows and rolling files: memory and handles stay
+#   make soak          ten minutes of threads, forks, windows and rolling files: memory and handles stay; 30 kills while forking
 #   make nightly       everything that takes too long for each change, one after the other; says at the end what failed
 #   make test-serving  tests/serving on a real vLLM (nightly; needs a Python with vllm: SERVING_PYTHON=...)
 #   make test-torch TORCH=2.4.1   the whole suite on another release of PyTorch (downloads gigabytes)
@@ -312,6 +312,7 @@ storm: $(STAMPS)/test $(STAMPS)/build
 	cmake --build build/address -j $(JOBS) --target test_unwind
 	build/address/native/unwind/test_unwind --test-case="a storm*"
 	$(BIN)/python -m pytest -q tests/cpu/test_storm.py
+	LEADLINE_JAX_RUNS=200 $(BIN)/python -m pytest -q tests/jax/test_sampled_sessions.py
 
 # Hostile programs end as they do bare, for every set of options.
 attack: $(STAMPS)/test $(STAMPS)/build
@@ -324,6 +325,7 @@ simulation: $(STAMPS)/test $(STAMPS)/build
 
 soak: $(STAMPS)/test $(STAMPS)/build
 	$(BIN)/python bench/soak.py --operators 1e7 --threads 90000 --forks 1100 --windows 1000 --every 20s
+	$(BIN)/python bench/hard_ends.py --results build/hard-ends
 
 # A million steps need what a thousand do: memory, file.
 long-run: $(STAMPS)/build

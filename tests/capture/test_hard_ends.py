@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+import pytest
 
 import leadline
 
@@ -80,3 +83,17 @@ def test_one_signal_ends_it_within_the_limit(tmp_path: Path):
     program = hanging(tmp_path)
     program.send_signal(signal.SIGTERM)
     assert program.wait(20) == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("files", [5, 6, 12])
+def test_a_program_that_may_open_few_files_runs(files: int, tmp_path: Path):
+    """Python itself needs five."""
+    (tmp_path / "program.py").write_text("print('ran'); raise SystemExit(7)")
+    command = [sys.executable, "-m", "leadline", "run", "-q", "-o", "p.leadline", "program.py"]
+
+    def few() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, preexec_fn=few)
+    assert (done.returncode, done.stdout) == (7, "ran\n")
+    assert "Traceback" not in done.stderr and done.stderr.count("\n") <= 1

@@ -15,7 +15,7 @@ from leadline.profiles import open_profile, write_profile
 from leadline.profiles.build import build
 from leadline.profiles.profile import Profile
 from leadline.report.html import findings_of
-from leadline.report.summary import all_findings
+from leadline.report.summary import all_findings, print_summary
 
 CASES = Path(__file__).resolve().parents[3] / "shared" / "cases" / "attack"
 DRAWN = """
@@ -89,6 +89,12 @@ def test_a_rule_of_ours_that_fails_costs_its_finding_only(
     assert main(["analyze", str(path)]) == 0
     said = capsys.readouterr().err
     assert "hotspot failed: ZeroDivisionError" in said and "\x1b" not in said
+    print_summary(str(path))
+    said = capsys.readouterr().err
+    assert "the rule hotspot failed: ZeroDivisionError" in said and "\x1b" not in said
+    assert main(["report", str(path), "-o", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "hotspot" in page and "ZeroDivisionError" in page and "\x1b" not in page
 
 
 def test_a_fault_of_ours_is_one_sentence_and_its_traceback_is_kept(

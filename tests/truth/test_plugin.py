@@ -57,6 +57,7 @@ def test_every_invariant_can_fail(good: str, bad: str, said: str) -> None:
     found = contradictions(build(GOOD.replace(good, bad) if good else GOOD))
     assert any(said in one for one in found) if said else found == []
 
+
 ROLLED = """
 process p
   thread main | wall_ns=100 cpu_ns=50000
@@ -72,7 +73,6 @@ def test_a_region_that_was_open_at_the_border_of_a_file_counts_whole_where_it_en
     assert any(said in one for one in found) if said else found == []
     del profile.meta["rolled"]
     assert any("in regions" in one for one in contradictions(profile))
-
 
 
 @pytest.mark.parametrize(
