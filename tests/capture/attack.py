@@ -78,6 +78,8 @@ PROGRAMS = {
     "shallow": "import sys\nsys.setrecursionlimit(40)\ndef f(n): return f(n + 1)\ntry: f(0)\nexcept RecursionError: print('shallow')",
     "sleep_replaced": "import time, threading\ntime.sleep = threading.Thread.start = None\nprint('replaced')",
     "one_core": 'import os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); print(len(os.sched_getaffinity(0)))',
+    "descriptors_of_children": "import subprocess, sys\nfor _ in range(5): print(subprocess.run([sys.executable, '-S', '-E', '-c', 'import os; print(sorted(os.listdir(\"/proc/self/fd\")))'], close_fds=False, capture_output=True, text=True).stdout)",
+    "threads_known": "import threading\nprint([t.name for t in threading.enumerate()], threading.active_count())",
     "nested_run": "import subprocess, sys\nr = subprocess.run([sys.executable, '-m', 'leadline', 'run', '-q', '-o', 'inner.leadline', '-c', 'print(7)'], capture_output=True, text=True)\nprint(r.returncode, r.stdout, r.stderr)",
 }  # fmt: skip
 

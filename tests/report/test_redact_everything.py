@@ -70,7 +70,7 @@ META = {
 RECORD = {
     "pid": 7, "hostname": "h", "identity": "i.x", "parent_identity": "i.x", "program": {"argv": ["a"]}, "sources": {"a": "b"},
     "launch": {"job": "j", "launcher": "l", "world_size": 2}, "available": {"a": {"ok": True}}, "cost": {"t": "t"}, "clock": {"c": "c"},
-    "environment": {"KEY": "value"}, "forked_from": "x",
+    "environment": {"KEY": "value"}, "forked_from": "x", "engines": [{"engine": "vllm", "ended": {"stop": 1}, "slowest": [{"id": "r"}]}],
 }  # fmt: skip
 
 
@@ -103,6 +103,8 @@ def drawn(names: dict[str, str], file: str, own: str) -> Any:
     columns["frames"]["file"][:] = builder.add(file)
     columns["strings"] = builder.columns()
     meta = {**profile.meta, **of(META, own), "processes": [{**of(RECORD, own), "pid": 7, "cost": {}, "clock": {}}]}
+    for one in meta["processes"][0]["engines"][:1]:
+        one[own] = one["ended"][own] = one["slowest"][0][own] = 5
     meta["cost"], meta["clock"] = {"callbacks_ns": 5, own: own}, {own: own}
     meta["leadline"], meta["program"]["python"] = f"1.2.3+{own}", f"3.11.7{own}"
     meta["available"]["torch"]["version"] = f"2.13.0+{own}"

@@ -68,7 +68,15 @@ _PHASES = re.compile(
 )
 _MACHINES = ("x86_64", "aarch64", "arm64", "ppc64le", "riscv64", "AMD64")
 _IMPLEMENTATIONS = ("cpython", "CPython", "pypy", "PyPy")
-_KEY = re.compile(r"[a-z0-9_]+")
+_BIN = re.compile(r"p?\d+")
+_ENGINE_KEYS = (
+    "at_ms", "batch", "between_steps", "bins", "cache", "cache_used", "cached_tokens", "count", "decode",
+    "decode_tokens", "e2e", "earlier", "ended", "engine", "first_step_ms", "gap", "id", "logprobs_requests", "max",
+    "min", "mixed", "not_followed", "odd_arrivals", "oldest_open_ns", "open", "other_prefill", "output_tokens",
+    "points", "preempted", "preemptions", "prefill", "prefill_tokens", "prompt_logprobs_requests", "prompt_tokens",
+    "queue", "reason", "recent", "requests", "running", "scale", "sequences", "serving_ns", "share", "slowest",
+    "steps", "sum", "tokens", "tokens_per_s", "tpot", "trace", "ttft", "version", "waiting",
+)  # fmt: skip
 _ENGINE_WORDS = ("vllm", "transformers", "stop", "length", "abort", "error", "repetition")
 _ROLES = ("provider", "source", "tool")
 _RECORD = (
@@ -318,7 +326,8 @@ _CHANGED = {
 def _figures(value: Any) -> Any:
     """What an engine counted: numbers stay, of its words those that every server has; names of requests go."""
     if isinstance(value, dict):
-        return {name: _figures(one) for name, one in value.items() if _KEY.fullmatch(str(name))}
+        keys = [name for name in value if name in _ENGINE_KEYS or name in _ENGINE_WORDS or _BIN.fullmatch(str(name))]
+        return {name: _figures(value[name]) for name in keys}
     if isinstance(value, list):
         return [_figures(one) for one in value]
     return value if isinstance(value, int | float) or value in _ENGINE_WORDS else ""
