@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.distributed.test_real_ranks import torchrun
+from tests.distributed.launch import forked, torchrun
 
 import leadline
 from leadline.cli.main import main
@@ -41,8 +41,8 @@ def job(tmp_path: Path):
             "--hang-after",
             "2",
         ]
-        program = torchrun(RANKS, PROGRAM, kind, tmp_path / "standing")
-        command = program if kind == "late" else [*run, "--", *program]
+        words = (RANKS, PROGRAM, kind, tmp_path / "standing")
+        command = forked(*words) if kind == "late" else [*run, "--", *torchrun(*words)]
         started.append(subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL, start_new_session=True))
         end = time.monotonic() + 120
         while len(pids := {int(one.name): int(one.read_text()) for one in tmp_path.glob("standing/*")}) < RANKS:

@@ -11,24 +11,13 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.distributed.launch import forked, torchrun
 
 import leadline
 from leadline.cli.main import main
 
 pytest.importorskip("torch", reason="its ranks are measured")
 PROGRAM = Path(__file__).with_name("gloo_ranks.py")
-
-
-def torchrun(ranks: int, *words: object) -> list[str]:
-    return [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        str(ranks),
-        *map(str, words),
-    ]
 
 
 def report(path: Path, capsys: pytest.CaptureFixture[str]) -> dict:
@@ -38,7 +27,8 @@ def report(path: Path, capsys: pytest.CaptureFixture[str]) -> dict:
 
 
 def test_the_rank_that_waits_for_its_data_is_named(tmp_path: Path, capsys) -> None:
-    done = subprocess.run(torchrun(4, PROGRAM, tmp_path / "ranks", 2), capture_output=True, text=True, timeout=240)
+    command = forked(4, PROGRAM, tmp_path / "ranks", 2, module="torch._dynamo")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert main(["merge", str(tmp_path / "ranks"), "-o", str(tmp_path / "job.leadline")]) == 0
     ranks = report(tmp_path / "job.leadline", capsys)
@@ -89,7 +79,7 @@ def test_stages_of_a_mesh_stay_apart_and_are_no_stragglers(tmp_path: Path, capsy
     if "group_desc" not in inspect.getsource(importlib.import_module("torch.distributed.device_mesh")):
         pytest.skip("meshes of this torch do not name their groups")
     program = PROGRAM.with_name("mesh_ranks.py")
-    done = subprocess.run(torchrun(4, program, tmp_path / "ranks"), capture_output=True, text=True, timeout=240)
+    done = subprocess.run(forked(4, program, tmp_path / "ranks"), capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert main(["merge", str(tmp_path / "ranks"), "-o", str(tmp_path / "job.leadline")]) == 0
     job = leadline.open(tmp_path / "job.leadline")

@@ -32,6 +32,7 @@ class Ran:
     out: str
     err: str
     profile: Any
+    folder: Path
 
     def found(self, tool: str) -> dict[str, Any]:
         """What one tool has found."""
@@ -65,7 +66,9 @@ class Runner:
             env={**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache"), **(env or {})},
         )
         file = self.folder / "out.leadline"
-        return Ran(done.returncode, done.stdout, done.stderr, leadline.open(file) if file.is_file() else None)
+        return Ran(
+            done.returncode, done.stdout, done.stderr, leadline.open(file) if file.is_file() else None, self.folder
+        )
 
 
 @pytest.fixture

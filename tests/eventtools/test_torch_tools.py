@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.eventtools.conftest import Runner
+from tests.eventtools.conftest import Ran, Runner
 
 from leadline.cli.main import main
 from leadline.report.tools import tool_results
@@ -304,14 +304,23 @@ for i in range(6000):
 """
 
 
-def test_a_tool_that_keeps_all_it_sees_is_ended_with_a_sentence(run: Runner) -> None:
-    ran = run(LOOP, tools=KEEPS)
+@pytest.fixture(scope="module")
+def looped(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """One run for the tools that end early, each of which leaves the others alone."""
+    run = Runner(tmp_path_factory.mktemp("looped"))
+    ran = run(LOOP, tools=KEEPS + FORKS)
     assert ran.code == 0, ran.err
+    return ran
+
+
+def test_a_tool_that_keeps_all_it_sees_is_ended_with_a_sentence(looped: Ran) -> None:
+    ran = looped
     assert re.search(
         r"the tool Keeps was ended: it held about \d+ KiB, more than the 293 KiB of its most_bytes", ran.err
     )
     assert {row["name"]: row["count"] for row in ran.table("Good")}["aten::add"] == 6000
-    assert any(loss.kind.name.lower() == "tool_ended" and loss.count == 1 for loss in ran.profile.losses)
+    ended = [loss for loss in ran.profile.losses if loss.kind.name.lower() == "tool_ended"]
+    assert [loss.count for loss in ended if "Keeps" in loss.detail] == [1]
 
 
 FORKS = """
@@ -329,12 +338,11 @@ class Starts(Tool):
 """
 
 
-def test_a_tool_that_forks_is_ended_and_its_child_is_gone(run: Runner) -> None:
-    ran = run(LOOP, tools=FORKS)
-    assert ran.code == 0, ran.err
+def test_a_tool_that_forks_is_ended_and_its_child_is_gone(looped: Ran) -> None:
+    ran = looped
     assert "the tool Forks was ended: it forked the process" in ran.err
     assert "start programs with subprocess" in ran.found("Forks")["problem"]
-    children = [int(line) for line in (run.folder / "children").read_text().splitlines() if line != "0"]
+    children = [int(line) for line in (ran.folder / "children").read_text().splitlines() if line != "0"]
     assert len(children) == 1
     state = Path(f"/proc/{children[0]}/stat")
     assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] in "ZX"  # at most to be waited for

@@ -1,5 +1,6 @@
 """A program of two ranks over gloo: argument 1 is the way to train, 2 the folder for the profiles."""
 
+import importlib
 import os
 import sys
 from datetime import timedelta
@@ -80,4 +81,6 @@ def run(rank: int, way: str, folder: str) -> None:
 
 if __name__ == "__main__":
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    mp.spawn(run, args=(sys.argv[1], sys.argv[2]), nprocs=2)
+    if sys.argv[1] != "async":
+        importlib.import_module("torch._dynamo")  # once, before there are two ranks that would
+    mp.start_processes(run, args=(sys.argv[1], sys.argv[2]), nprocs=2, start_method="fork")  # torch is here already

@@ -25,7 +25,27 @@ def line_of(text: str) -> int:
     return next(number for number, line in enumerate(LINES, 1) if text in line)
 
 
-def two_ranks(way: str, folder: Path) -> list[Profile]:
+class Ranks:
+    """Two ranks of each way to train, run once for all tests."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._seen: dict[str, list[Profile]] = {}
+
+    def __call__(self, way: str) -> list[Profile]:
+        if way not in self._seen:
+            self._seen[way] = two_ranks(way, self.folder)
+        return self._seen[way]
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> Ranks:
+    return Ranks(tmp_path_factory.mktemp("ranks"))
+
+
+def two_ranks(way: str, place: Path) -> list[Profile]:
+    folder = place / way
+    folder.mkdir()
     if way == "fsdp2" and not hasattr(importlib.import_module("torch.distributed.fsdp"), "fully_shard"):
         pytest.skip("This torch has no fully_shard in torch.distributed.fsdp; it came with 2.6.")
     here = PROGRAM.parents[2]
@@ -49,8 +69,8 @@ def program_lines(node) -> list[int]:
     return [line for file, _, line in statements(node) if file == str(PROGRAM)]
 
 
-def test_an_asynchronous_collective_stands_at_its_launch(tmp_path: Path) -> None:
-    for profile in two_ranks("async", tmp_path):
+def test_an_asynchronous_collective_stands_at_its_launch(ranks: Ranks) -> None:
+    for profile in ranks("async"):
         (node,) = (node for node in collectives(profile) if node.name == "gloo:all_reduce")
         assert node.exclusive("call_time").count == 1
         assert names(node, "thread") == ["main"]
@@ -70,8 +90,8 @@ LAYERS = {
 
 
 @pytest.mark.parametrize("way", LAYERS)
-def test_no_collective_is_without_a_line_and_no_layer_without_its_name(tmp_path: Path, way: str) -> None:
-    for profile in two_ranks(way, tmp_path):
+def test_no_collective_is_without_a_line_and_no_layer_without_its_name(ranks: Ranks, way: str) -> None:
+    for profile in ranks(way):
         linear = {names(node, "module")[-1] for node in profile.tree.find(kind="operator", name="aten::linear")}
         assert linear == {LAYERS[way].format(block) + layer for block in (0, 1) for layer in ("up", "down")}
         found = collectives(profile)
@@ -83,9 +103,9 @@ def test_no_collective_is_without_a_line_and_no_layer_without_its_name(tmp_path:
         assert [loss for loss in profile.losses if loss.kind.name == "OPERATOR_END_UNMATCHED" and loss.count] == []
 
 
-def test_what_gathers_weights_for_backward_stands_at_the_forward_line(tmp_path: Path) -> None:
+def test_what_gathers_weights_for_backward_stands_at_the_forward_line(ranks: Ranks) -> None:
     """FSDP2 gathers a block's weights in a hook of its output, before the addition's backward operator begins."""
-    for profile in two_ranks("fsdp2", tmp_path):
+    for profile in ranks("fsdp2"):
         backward = [node for node in collectives(profile) if "FSDP::pre_backward" in region_names(node)]
         assert backward
         for node in backward:

@@ -80,7 +80,7 @@ def main() -> None:
     which, output = sys.argv[1:]
     if which == "late rank":
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-        mp.spawn(late, args=(output,), nprocs=2)
+        mp.start_processes(late, args=(output,), nprocs=2, start_method="fork")  # torch is here already
         return
     with leadline.profile(output, quiet=True):
         PROGRAMS[which]()

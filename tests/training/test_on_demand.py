@@ -4,12 +4,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
+from tests.distributed.launch import forked
 from tests.training.loops import finished
 
 import leadline
@@ -283,9 +283,8 @@ def test_a_signal_to_one_of_two_real_ranks_opens_both(tmp_path: Path) -> None:
     pytest.importorskip("torch.distributed", reason="its ranks are real")
     (tmp_path / "loop.py").write_text(RANKS)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LEADLINE")}
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     done = subprocess.run(
-        [*command, str(tmp_path / "loop.py"), str(tmp_path / "out")],
+        forked(2, tmp_path / "loop.py", tmp_path / "out"),
         capture_output=True, text=True, env=environment, timeout=250, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

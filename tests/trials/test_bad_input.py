@@ -8,10 +8,10 @@ import select
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.trials.programs import leadline, tried, write_program
+from tests.trials.test_remedies import record
 
 
 def test_a_server_that_the_program_leaves_behind_is_named_and_ended(tmp_path: Path) -> None:
@@ -55,21 +55,28 @@ for _ in range(30):
 """
 
 
-def _slow(*values: str) -> Any:
-    """A whole trial takes 12 to 18 s: one of this kind at every run, all of them at night."""
-    return pytest.param(*values, marks=pytest.mark.slow)
+_ALREADY = [
+    ("model.compile(backend='eager')", "", "compile", "the program is compiled already"),
+    ("model = torch.compile(model, backend='eager')", "", "compile", "the program is compiled already"),
+    ("model.bfloat16()", ".bfloat16()", "autocast", "in bfloat16 or under autocast already"),
+    ("", "", "compile=reduce-overhead", "records CUDA graphs"),
+    ("", "", "autocast=fp16", "autocast in bfloat16 runs here"),
+]
 
 
-@pytest.mark.parametrize(
-    ("change", "kind", "fix", "reason"),
-    [
-        _slow("model.compile(backend='eager')", "", "compile", "the program is compiled already"),
-        ("model = torch.compile(model, backend='eager')", "", "compile", "the program is compiled already"),
-        _slow("model.bfloat16()", ".bfloat16()", "autocast", "in bfloat16 or under autocast already"),
-        _slow("", "", "compile=reduce-overhead", "records CUDA graphs"),
-        _slow("", "", "autocast=fp16", "autocast in bfloat16 runs here"),
-    ],
-)
+def test_what_a_program_has_already_is_known_in_its_process(tmp_path: Path) -> None:
+    """Two of them in one run; whole trials, of 12 to 18 s each, at night."""
+    pytest.importorskip("torch")
+    cases = (_ALREADY[1], _ALREADY[4])
+    remedies = tuple((*fix.partition("=")[::2], "") for _, _, fix, _ in cases)
+    found = record(tmp_path, _TRAINED.replace("CHANGE", _ALREADY[1][0]).replace("TYPE", ""), remedies)
+    assert found["faults"] == []
+    for _, _, fix, reason in cases:
+        assert reason in found["outcomes"][fix]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("change", "kind", "fix", "reason"), _ALREADY)
 def test_what_a_program_has_already_is_not_applied(
     tmp_path: Path, change: str, kind: str, fix: str, reason: str
 ) -> None:
