@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import threading
 from collections.abc import Callable
 from types import ModuleType
@@ -16,10 +18,12 @@ _RETRY_S = (0.0, 0.5, 2.0, 5.0)
 class ProfilerYield(Generic[_Answer]):
     """Gives the library to torch.profiler while it records GPU work: it would take the records, and neither had all.
 
-    Replaces two functions in `torch.autograd.profiler`, through which every torch profiler begins and ends.
+    Replaces two functions in `torch.autograd.profiler`, through which every torch profiler begins and ends, and two of
+    torch's monitor of CUPTI, where there is one.
     """
 
     _FUNCTIONS = ("_prepare_profiler", "_disable_profiler")
+    _MONITOR = "torch.profiler._cupti_monitor"
 
     def __init__(
         self,
@@ -33,8 +37,8 @@ class ProfilerYield(Generic[_Answer]):
         self._changed = changed
         self._module: Any = torch.autograd.profiler
         self._cuda = torch.autograd.ProfilerActivity.CUDA
-        self._originals: dict[str, tuple[Any, Any]] = {}
-        self._yielded = False
+        self._originals: list[tuple[Any, str, Any, Any]] = []
+        self._users: set[object] = set()
 
     def install(self) -> None:
         """Replace the functions; does nothing where this torch has other ones."""
@@ -43,29 +47,69 @@ class ProfilerYield(Generic[_Answer]):
         prepare, disable = (getattr(self._module, name) for name in self._FUNCTIONS)
 
         def yielding_prepare(config: Any, activities: Any, *more: Any, **named: Any) -> Any:
-            if self._cuda in activities and self._originals:
-                self._yielded = True
-                self._yield_to("torch.profiler")
+            if self._cuda in activities:
+                self._begins(self)
             return prepare(config, activities, *more, **named)
 
         def resuming_disable(*arguments: Any, **named: Any) -> Any:
             try:
                 return disable(*arguments, **named)
             finally:
-                if self._yielded:
-                    self._yielded = False
-                    self._take_back(list(_RETRY_S))
+                self._ends(self)
 
         for name, wrapper in zip(self._FUNCTIONS, (yielding_prepare, resuming_disable), strict=True):
-            self._originals[name] = (getattr(self._module, name), wrapper)
-            setattr(self._module, name, wrapper)
+            self._replace(self._module, name, wrapper)
+        self._follow_monitor()
 
     def uninstall(self) -> None:
         """Put the functions back, unless somebody else has replaced ours meanwhile."""
-        for name, (original, wrapper) in self._originals.items():
-            if getattr(self._module, name) is wrapper:
-                setattr(self._module, name, original)
+        for owner, name, original, wrapper in self._originals:
+            if getattr(owner, name) is wrapper:
+                setattr(owner, name, original)
         self._originals.clear()
+
+    def _follow_monitor(self) -> None:
+        try:
+            kind: Any = importlib.import_module(self._MONITOR).CuptiMonitor
+            start, stop = kind.start, kind.stop
+        except Exception:  # this torch has none, or another one
+            return
+
+        @functools.wraps(start)
+        def yielding_start(monitor: Any) -> Any:
+            runs = id(monitor) in self._users
+            self._begins(id(monitor))
+            try:
+                return start(monitor)
+            except BaseException:
+                if not runs:
+                    self._ends(id(monitor))
+                raise
+
+        @functools.wraps(stop)
+        def resuming_stop(monitor: Any) -> Any:
+            try:
+                return stop(monitor)
+            finally:
+                self._ends(id(monitor))
+
+        self._replace(kind, "start", yielding_start)
+        self._replace(kind, "stop", resuming_stop)
+
+    def _replace(self, owner: Any, name: str, wrapper: Any) -> None:
+        self._originals.append((owner, name, getattr(owner, name), wrapper))
+        setattr(owner, name, wrapper)
+
+    def _begins(self, user: object) -> None:
+        if self._originals:
+            self._users.add(user)
+            self._yield_to("torch.profiler")
+
+    def _ends(self, user: object) -> None:
+        if user in self._users:
+            self._users.discard(user)
+            if not self._users:
+                self._take_back(list(_RETRY_S))
 
     def _take_back(self, delays: list[float]) -> None:
         delay = delays.pop(0)
@@ -77,7 +121,7 @@ class ProfilerYield(Generic[_Answer]):
             self._try_again(delays)
 
     def _try_again(self, delays: list[float]) -> None:
-        if not self._originals or self._yielded:
+        if not self._originals or self._users:
             return
         answer = self._take()
         if delays and not answer["measuring"]:
