@@ -51,17 +51,14 @@ def count(profile, kind: str, name: str) -> int:
 
 
 def test_operators_modules_and_phases(place) -> None:
-    profile = run(place, "train(5, [torch.ones(4, 8)] * 5)")
-    assert count(profile, "operator", "aten::linear") == 10
+    """And a global model, which has the name of its variable."""
+    profile = run(place, "train(5, [torch.ones(4, 8)] * 5)\ngpt = Net().to('cpu').eval()\ngpt(torch.ones(1, 8))")
+    assert count(profile, "operator", "aten::linear") == 10 + 2
     assert {node.name for node in profile.tree.find(kind="module")} >= {"model", "model.body.0", "model.head"}
+    assert {node.name for node in profile.tree.find(kind="module")} >= {"gpt", "gpt.body", "gpt.head"}
     assert {node.name for node in profile.tree.find(kind="phase")} >= {"forward", "backward", "optimizer", "zero_grad"}
     assert meta(place)["available"]["torch"]["ok"] is True
     assert lost(profile) == []
-
-
-def test_a_global_model_has_the_name_of_its_variable(place) -> None:
-    profile = run(place, "gpt = Net().to('cpu').eval()\ngpt(torch.ones(1, 8))")
-    assert {node.name for node in profile.tree.find(kind="module")} >= {"gpt", "gpt.body", "gpt.head"}
 
 
 def test_torch_imported_in_a_thread_and_in_a_function(place) -> None:

@@ -114,23 +114,24 @@ def test_the_rank_that_did_not_arrive_is_named_while_the_job_hangs_and_when_it_w
 ) -> None:
     folder = tmp_path / "ranks"
     folder.mkdir()
-    job = subprocess.Popen(torchrun(4, PROGRAM.with_name("hanging_ranks.py"), folder, 2), start_new_session=True)
+    job = subprocess.Popen(forked(4, PROGRAM.with_name("hanging_ranks.py"), folder, 2), start_new_session=True)
     try:
         deadline = time.monotonic() + 200
+        while not (left := list(folder.glob("hang_*.txt"))) and time.monotonic() < deadline:
+            assert job.poll() is None
+            time.sleep(0.1)
+        assert "Rank 2 did not arrive at allreduce no. 4 of default_pg (4 ranks)" in left[0].read_text()
         said = ""
         while "did not arrive" not in said and time.monotonic() < deadline:
             assert job.poll() is None
-            if len(list(folder.glob("three-*"))) == 4 and main(["watch", "--once", str(folder)]) == 0:
+            if main(["watch", "--once", str(folder)]) == 0:
                 said = capsys.readouterr().out
         assert "Rank 2 did not arrive: it had begun 3 collectives and ranks 0-1, 3 4." in said
         assert said.count("running") == 4
-        while not (left := list(folder.glob("hang_*.txt"))) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert "Rank 2 did not arrive at allreduce no. 4 of default_pg (4 ranks)" in left[0].read_text()
     finally:
         os.killpg(job.pid, signal.SIGKILL)
         job.wait()
-        for child in _living(folder):  # torchrun puts each rank into a session of its own
+        for child in _living(folder):
             os.kill(child, signal.SIGKILL)
     assert main(["merge", str(folder), "-o", str(tmp_path / "job.leadline")]) == 0
     ranks = report(tmp_path / "job.leadline", capsys)

@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from tests.distributed.launch import forked
 from tests.training.loops import run
 
 import leadline
@@ -22,8 +23,9 @@ HERE = Path(__file__).parent
 
 def launched(folder: Path, program: Path, ranks: int) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LEADLINE")}
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), str(program), str(folder)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=280, check=False)
+    return subprocess.run(
+        forked(ranks, program, folder), capture_output=True, text=True, env=environment, timeout=280, check=False
+    )
 
 
 @pytest.fixture(scope="module")
