@@ -22,7 +22,8 @@ PROGRAMS = Path(__file__).parent / "programs"
 class Ran:
     """A program that has ended: its profile, and what it and Leadline printed."""
 
-    def __init__(self, profile: Profile, output: str, errors: str) -> None:
+    def __init__(self, folder: Path, profile: Profile, output: str, errors: str) -> None:
+        self.folder = folder
         self.profile = profile
         self.output = output
         self.errors = errors
@@ -72,7 +73,7 @@ def measured(
         cwd=folder,
     )
     assert done.returncode == 0, done.stderr
-    return Ran(leadline.open(output), done.stdout, done.stderr)
+    return Ran(folder, leadline.open(output), done.stdout, done.stderr)
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ def test_calls_of_a_plugin_stand_on_their_lines_and_its_table_is_given_back(fake
     assert all(said["changed"]) and said["restored"]
     assert said["failed"] == "asked to fail (slot 20)" and said["unplayed"].startswith("not played")  # as they came
     assert said["came_back"] and said["executed"] == 15 and said["errors_freed"] == 2
-    ran = Ran(leadline.open(output), done.stdout, done.stderr)
+    ran = Ran(tmp_path, leadline.open(output), done.stdout, done.stderr)
     assert contradictions(ran.profile) == []
     assert ran.runs("PJRT_LoadedExecutable_Execute") == 5  # neither those in the pause nor those after
     assert ran.runs("PJRT_Client_BufferFromHostBuffer") == 3

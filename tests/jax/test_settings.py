@@ -105,7 +105,7 @@ def test_a_hook_that_another_tool_had_put_in_before_is_called_and_put_back(tmp_p
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["9", "20", "9"]
-    assert Ran(leadline.open(output), done.stdout, done.stderr).runs("jit(step)") == 20
+    assert Ran(tmp_path, leadline.open(output), done.stdout, done.stderr).runs("jit(step)") == 20
 
 
 def test_what_was_set_in_jax_is_as_it_was_found_at_the_end(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.jax.conftest import Ran
+from tests.jax.conftest import Ran, measured
 
 from leadline.profiles import Profile
 
@@ -48,8 +48,14 @@ def traced(run: Callable[..., Ran]) -> Traced:
     return traced
 
 
-def test_operations_are_events_on_the_threads_that_ran_them_and_wait_for_their_operands(traced: Traced) -> None:
-    window = traced("plain")
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    return measured(tmp_path_factory.mktemp("plain"), "traced.py", "plain", options=("--trace", "steps=3"))
+
+
+def test_operations_are_events_on_the_threads_that_ran_them_and_wait_for_their_operands(plain: Ran) -> None:
+    assert [loss.detail for loss in plain.profile.losses] == []
+    window = Window(plain.profile)
     assert Counter(window.names.tolist()) == {"step": 3, "jit(chain)": 3, "sin": 3, "cos": 3, "dot_general": 9}
     assert window.of("compiled") == {
         ("sin", "dot_general"): 3,
@@ -97,9 +103,8 @@ def test_a_window_in_seconds_needs_no_steps(run: Callable[..., Ran]) -> None:
     assert window.of("compiled").total() > 1000
 
 
-def test_exports_and_tables_have_them(run: Callable[..., Ran], tmp_path: Path) -> None:
-    run("traced.py", "plain", options=("--trace", "steps=3"))
-    file = str(tmp_path / "traced.py.leadline")
+def test_exports_and_tables_have_them(plain: Ran, tmp_path: Path) -> None:
+    file = str(plain.folder / "traced.py.leadline")
     leadline = [sys.executable, "-m", "leadline"]
     shown = subprocess.run([*leadline, "timeline", file], capture_output=True, text=True, check=True, timeout=60)
     assert "tf_XLA" in shown.stdout and "xxx" in shown.stdout

@@ -13,11 +13,21 @@ import pytest
 
 from leadline.cli.checks import nvidia
 
+WHOLE = ("-m", "leadline.cli.main", "doctor", "--json")
+ONE_SECTION = """
+import sys
+from leadline.cli import doctor, main
+from leadline.cli.checks import nvidia
+doctor.sections = lambda: (nvidia,)
+sys.exit(main.main(["doctor", "--json"]))
+"""
+"""What it says of the GPU and ends with for that alone; other sections import torch."""
 
-def doctor(**environment: str) -> tuple[int, dict[str, dict[str, Any]]]:
+
+def doctor(*words: str, **environment: str) -> tuple[int, dict[str, dict[str, Any]]]:
     """Exit status, and the findings of the GPU section by name."""
     result = subprocess.run(
-        [sys.executable, "-m", "leadline.cli.main", "doctor", "--json"],
+        [sys.executable, *(words or ("-c", ONE_SECTION))],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
@@ -30,7 +40,7 @@ def doctor(**environment: str) -> tuple[int, dict[str, dict[str, Any]]]:
 
 def test_a_gpu_that_can_be_measured(fakes: Path) -> None:
     # Preloaded: a real CUPTI of this machine would be preferred, and does not start with a fake driver.
-    _, found = doctor(LD_LIBRARY_PATH=str(fakes), LD_PRELOAD=str(fakes / "libcupti.so.13"))
+    _, found = doctor(*WHOLE, LD_LIBRARY_PATH=str(fakes), LD_PRELOAD=str(fakes / "libcupti.so.13"))
     assert found["driver"]["text"].endswith("serves CUDA 13.0")
     assert found["devices"]["text"] == "NVIDIA H200 (fake)"
     assert found["CUPTI"]["level"] == "ok" and "13.0" in found["CUPTI"]["text"]
