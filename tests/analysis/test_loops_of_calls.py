@@ -19,6 +19,9 @@ def update(pred, target):
         p.register_hook(lambda g: g.clamp(-1, 1))
     for k in range(20):
         rows.append(torch.autograd.grad(y[:, k].sum(), x))
+    for ids in micro:
+        loss = model(ids) / 4
+        loss.backward()
 """
 
 
@@ -51,6 +54,8 @@ def test_many_turns_are_a_warning(tmp_path):
 def test_a_loop_of_backward_passes_is_told_of_batched_gradients(tmp_path):
     (one,) = looped(tmp_path, line=8)
     assert "is_grads_batched" in one.remedy
+    (one,) = looped(tmp_path, line=10)
+    assert one.remedy.startswith("Take larger micro-batches")
     (one,) = looped(tmp_path)
     assert "is_grads_batched" not in one.remedy
 

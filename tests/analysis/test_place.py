@@ -117,6 +117,14 @@ def from_source(tmp_path: Path, body: str, after: str = "return use(locals())", 
     return known(on_line(inside, file=file, line=3, function="Data.get"), file, 3, what)
 
 
+def test_a_module_that_joins_its_input_with_another_tensor_adds_to_nothing(tmp_path):
+    file = tmp_path / "net.py"
+    for name, kept in (("forward", False), ("remember", True)):
+        file.write_text(f"def {name}(self, x, skip):\n  x = torch.cat([x, skip], 1)\n  return use(x)\n")
+        profile = on_line(operator("", "aten::cat", 5, 10), file=file, line=2, function=name)
+        assert ("copies all of x to add to it" in known(profile, file, 2)) == kept
+
+
 @pytest.mark.parametrize(("text", "said"), SOURCES.items())
 def test_the_source_says_what_a_line_goes_through(tmp_path: Path, text: str, said: str) -> None:
     assert said in from_source(tmp_path, text).split("; ")

@@ -116,6 +116,24 @@ def test_where_the_kernel_counted_the_step_samples_and_looks_tell_places_and_not
     assert verdict.account.share("unexplained") < 0.01
 
 
+@pytest.mark.parametrize(("waits_for", "data_ms"), [("io", 6.2), ("core", 4.4)])
+def test_what_a_loop_waits_for_while_it_loads_is_told_by_looks(waits_for: str, data_ms: float) -> None:
+    """10 ms: 6.2 of loading, of which 0.2 ran; 3.6 in line. The ratio of the whole step would be 18 in line to 1 that
+    ran. Looks say whether the loop waited for workers or stood in line itself."""
+    looks = f'native [waits] | detail={{"wait":"{waits_for}"}} wait={6 * MS * STEPS}/40'
+    loading = int(6.2 * MS) * STEPS
+    lines = [
+        "python main @ /home/ada/train.py:41",
+        f"  phase data loading | time={loading}/{STEPS} call_time={loading}/{STEPS} running_time={MS * STEPS // 5}/{STEPS}",
+        f"    python next @ /home/ada/data.py:7 | cpu_sample={int(0.2 * MS) * STEPS}/4",
+        f"      {looks}",
+    ]
+    verdict = verdict_of(drawn(*lines, counts=counted(0.4, 3.6)))
+    assert verdict.account is not None
+    part = {one.key: one.ns / MS for one in verdict.account.parts}
+    assert part["data"] == pytest.approx(data_ms, abs=0.1)
+
+
 def test_operators_that_seem_longer_than_their_thread_ran_are_cut_to_it():
     verdict = verdict_of(drawn(*operator("aten::mm", 9), counts=counted(3, 7)))
     assert verdict.account is not None

@@ -45,6 +45,15 @@ def test_an_operator_that_gets_slower_call_by_call_is_named_with_denormals():
     assert "10 times" in one.title
 
 
+def test_no_more_is_gained_than_the_path_took():
+    """A call of 10 ms late every fifth step: 2 ms a step, of which 1.8 were not there early, whatever the others took."""
+    profile = grown(10 * MS)
+    for row in profile.meta["growth"]:
+        row["steps"] = [500, 5000]
+    one = named(analyze(profile), "grows")
+    assert one.gain.high_ns == pytest.approx(1.8 * MS, rel=0.01)
+
+
 def test_a_path_that_is_called_more_often_each_step_is_named():
     one = named(analyze(grown(MS, calls=(100, 5000))), "grows")
     assert "called 5 times as often" in one.title

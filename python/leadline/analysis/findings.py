@@ -93,6 +93,8 @@ class Finding:
     """What `leadline try --fix` takes to make this change, such as "workers=2"; empty where it has none."""
     measured_by: str = ""
     """The command that measures the gain on the program itself."""
+    of_place: bool = False
+    """Whether the remedy is what the facts of the place itself say (rules/place), and no guess by its kind."""
 
 
 @dataclass(frozen=True)

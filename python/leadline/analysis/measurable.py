@@ -53,7 +53,7 @@ def usual_value(fix: str, cpus: int) -> str:
 
 def with_command(one: Finding, meta: Mapping[str, Any]) -> Finding:
     """The finding with its fix, where there is one, and with the command that measures its gain."""
-    fix = one.fix or _fix(one, meta)
+    fix = one.fix or ("" if one.of_place else _fix(one, meta))
     command = f"leadline try --fix {fix} {typed_command(meta)}" if fix else "leadline prove BEFORE.py AFTER.py"
     return replace(one, fix=fix, measured_by=command)
 

@@ -118,7 +118,8 @@ def _span(tree: Tree, sources: Sources, lines: set[int]) -> tuple[int, int, int,
     source = sources.of(tree.tables.strings[file])
     if source is None or source.tree is None:
         return file, numbers[0], numbers[-1], False
-    outer = [block for block in source.loops(numbers[0])[:1] if block.last >= numbers[-1]]
+    # by the last line: the first may be the loop's own head, `for batch in loader:`
+    outer = [block for block in source.loops(numbers[-1])[:1] if block.first <= numbers[0]]
     return (file, outer[0].first, outer[0].last, True) if outer else (file, 1, 0, False)
 
 

@@ -17,6 +17,9 @@ from leadline.analysis.sampled import SampledFunction, sampled_functions
 from leadline.profiles import Tree
 from leadline.schema import FrameKind
 
+_ALL = 500
+"""Functions: more than take time in any program."""
+
 
 class OfSamples(Gains):
     """See `Case`."""
@@ -79,6 +82,14 @@ class OfSamples(Gains):
             return self.time
         between = (self.analysis.scopes.inner < 0) & ~self.in_phase("data loading") & ~self.in_phase("compile")
         return np.where(between, self.samples, self.time)
+
+    @cached_property
+    def calling_ns(self) -> float:
+        """`between_ns` without the functions that samples see at work of their own, where any were taken."""
+        outside = self.loop.inside & (self.analysis.scopes.inner < 0) & ~self.in_phase("data loading")
+        seen = float(self.samples[outside].sum())
+        own = sum(one.ns for one in self.sampled(outside, most=_ALL)) if seen else 0
+        return self.between_ns * max(1 - own / seen, 0.0) if seen else self.between_ns
 
     def sampled(self, where: Mask, most: int = 3) -> list[SampledFunction]:
         """The functions of the program that took most CPU time outside operators in these nodes of the profile."""

@@ -15,6 +15,8 @@ from leadline._once import once
 from leadline.analysis.case import CannotTell, Case
 from leadline.analysis.columns import Mask, nearest, subtree_sums
 from leadline.analysis.threads import main_threads
+from leadline.analysis.waiting import METRIC as WAIT
+from leadline.analysis.waiting import STATES, states_of
 from leadline.analysis.workclass import classes_of_nodes
 from leadline.schema import FrameKind
 from leadline.verdict.between import fill_between, summed_at
@@ -38,6 +40,8 @@ PART_OF_CLASS = {
 DISPATCH_NS = 2_000.0
 """What an operator takes without work, were it not called from Python: calling is at least so much of its own time."""
 FEW_SAMPLES = 30
+_ENOUGH_LOOKS = 20
+"""At a waiting thread, to tell what of its wait stood in line for a core."""
 _NEARLY = 1.05
 """Parts that add up to so much of the step are measured as exactly as they can be: that they are scaled goes unsaid."""
 
@@ -192,6 +196,8 @@ def _phases(ledger: Ledger) -> None:
     known, ratio = ledger.contention.queue
     ran = of_loading * ledger.contention.loading_ran
     in_line = min(of_loading - ran, ran * ratio) if ledger.contention.loading_ran < 1 else 0.0
+    if (stood := _stood_in_line(ledger, loading)) is not None:
+        in_line = min(in_line, (of_loading - ran) * stood)
     ledger.queued_loading, ledger.loading_ran = in_line / ledger.steps, ran / ledger.steps
     ledger.fill("core", ledger.queued_loading, known)
     whole = of_loading - in_line
@@ -214,6 +220,17 @@ def _phases(ledger: Ledger) -> None:
     # of smaller collections no line is known
     ledger.book("collection", ledger.phase("garbage collection") & (case.user_line >= 0), called * of_python)
     ledger.book("saving", ledger.phase("saving"), called)
+
+
+def _stood_in_line(ledger: Ledger, where: Mask) -> float | None:
+    """Of the waiting at these nodes the share that is waiting for a core, by looks; None where too few were taken."""
+    waits = ledger.tree.exclusive(WAIT)
+    states = states_of(ledger.tree)
+    seen = where & (waits.sum > 0)
+    if int(waits.count[seen].sum()) < _ENOUGH_LOOKS:
+        return None
+    in_line = seen & (states == STATES.index("core"))
+    return float(waits.sum[in_line].sum()) / float(waits.sum[seen].sum())
 
 
 def _waits(ledger: Ledger) -> None:

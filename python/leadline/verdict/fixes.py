@@ -37,7 +37,7 @@ _CROWDED = 0.1
 def telling(found: Findings, account: Account) -> list[Finding]:
     """Findings that explain a part of the account, cause before symptom, the largest capped gain first."""
     of_ns = max(account.wall_ns, 1)
-    special = [one for one in found if one.rule != "hotspot" and not _nothing(one)]
+    special = [one for one in found if (one.rule != "hotspot" or one.of_place) and not _nothing(one)]
     return sorted(special, key=lambda one: (-_expected(one, account) / of_ns, -one.weight, one.rule))
 
 
@@ -52,17 +52,24 @@ def fixes(found: Sequence[Finding], account: Account, resource: Resource, others
         key = (place.file, place.line) if place else (one.rule, 0)
         most = min(cap(one, account), left)
         expected, high = min(_expected(one, account), most), min(_scaled(one.gain.high_ns, one, account), most)
-        if key in seen or high < _WORTH * account.wall_ns or (one.rule == NOT_EXPLAINED and not one.gain.expected_ns):
+        imperative = _imperative(one.remedy)
+        said = one.of_place and any(imperative == fix.do for fix in made)
+        if key in seen or said or high < _WORTH * account.wall_ns or _says_where_only(one):
             continue
         seen.add(key)
         low = min(_scaled(one.gain.low_ns, one, account), expected)
         ask = one.measured_by if (high - low) / 2 > WIDE * account.wall_ns else ""
-        made.append(Fix(_imperative(one.remedy), place, expected, low, high, _how(one), one.rule, ask))
+        made.append(Fix(imperative, place, expected, low, high, _how(one), one.rule, ask))
         left -= expected
         if len(made) == MOST:
             break
     cores = [replace(one, gain_ns=min(one.gain_ns, left), high_ns=min(one.high_ns, left)) for one in cores]
     return tuple(made if resource.kind == CORES else [*made, *(one for one in cores if one.gain_ns)])
+
+
+def _says_where_only(one: Finding) -> bool:
+    """Whether it knows no remedy: where the time is, is no instruction."""
+    return one.rule == NOT_EXPLAINED and not one.gain.expected_ns and not one.of_place
 
 
 def _cores(account: Account, others: Crowd) -> list[Fix]:

@@ -43,6 +43,8 @@ _IDLE = {
     "core": "waits for a core, the device is idle meanwhile",
     "compile": "compiles, the device is idle meanwhile",
 }
+_MOSTLY = 0.2
+"""Of a part of the account: a place with less of it is not what the part is."""
 _EXPLAINS = 0.08
 """Of the step that a finding gains (expected), to be said in the verdict."""
 
@@ -237,19 +239,26 @@ def _class_words(made: Account, resource: Resource, part: Part) -> str:
         rest = f" (Python in all {share})" if part.ns > 1.2 * top.ns else ""
         return f"{CLASSES['python']}: {takes}{rest}{at}"
     if resource.kind in ("compute", "memory", "random"):
-        return f"{CLASSES[resource.kind]}: {SHORT[part.key]} {whole}, most of it{name and ' ' + name}{at}"
+        return f"{CLASSES[resource.kind]}: {SHORT[part.key]} {whole}, {_most(part)}{name and ' ' + name}{at}"
     if resource.kind == "dispatch" and made.called <= 1 and made.of == "step":
         return f"{CLASSES['dispatch']}: {made.steps:,} calls, of which each takes {whole} to make{at}"
     if resource.kind == "dispatch":
         number = f"calling {made.called:,} of them" if made.called else "calling them"
-        return f"{CLASSES['dispatch']}: {number} takes {whole}, most of it{name and ' ' + name}{at}"
+        return f"{CLASSES['dispatch']}: {number} takes {whole}, {_most(part)}{name and ' ' + name}{at}"
     if resource.kind == "blocked":
         return f"{part.label}, {whole}" + (f": {name}" if name else "") + at
     if resource.kind == "data":
-        return f"{CLASSES['data']}, {whole}" + (f": {name} {duration(top.ns)}" if name else "") + at
+        most = f" {duration(top.ns)}" if top.ns >= _MOSTLY * part.ns else ""  # else the process only waits there
+        return f"{CLASSES['data']}, {whole}" + (f": {name}{most}" if name else "") + at
     again = " again" if resource.kind == "compile" and made.of == "step" else ""
     what = name if resource.kind != "imports" else ""
     return f"{CLASSES[resource.kind]}{again}, {whole}" + (f": {what}" if what else "") + at
+
+
+def _most(part: Part) -> str:
+    """What the named place is of the part: `most of it`."""
+    named_ns = sum(one.ns for one in part.places if one.what == part.places[0].what)
+    return "most of it" if 2 * named_ns >= part.ns else "the largest share of it"
 
 
 def _because(remarks: Beside, made: Account, resource: Resource, found: list[Finding]) -> list[str]:

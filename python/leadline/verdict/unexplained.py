@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from leadline.analysis.case import Case
 from leadline.analysis.findings import Finding, Severity
-from leadline.analysis.rules.place import TELLING, known_of
+from leadline.analysis.rules.place import TELLING, instead_at, known_of
 from leadline.units import duration, percent
 from leadline.verdict.account import account
 from leadline.verdict.fixes import NOT_EXPLAINED
@@ -110,15 +110,17 @@ def _finding(case: Case, made: Account, part: Part, place: Place) -> Finding:
     else:
         title = f"{who} takes {percent(share)} {of}: {part.label.split(' (')[0]}"
         gain = case.gain(place.ns * case.loop.steps, (0, 0, 1), "bound: all of its time (Amdahl)")
+    instead = instead_at(case, place.file, place.line, place.what)
     evidence = [f"{duration(place.ns)} of {duration(made.wall_ns)} a step ({part.known})"]
     if place.below:
         evidence.append(f"below this line: {place.below}")
     if known := known_of(case, place.file, place.line, place.what, place.ns, least=TELLING):
         evidence.append(f"it {known}")
-    if waits is None:
+    if waits is None and not instead:
         evidence.append("no rule explains it")
-    severity = Severity.WARNING if part.key in _PLAIN and share >= 2 * _SHARE else Severity.INFO
-    remedy = waits[1] if waits is not None else _NEXT.get(part.key, _ASK)
+    plain = part.key in _PLAIN or bool(instead)
+    severity = Severity.WARNING if plain and share >= 2 * _SHARE else Severity.INFO
+    remedy = instead or (waits[1] if waits is not None else _NEXT.get(part.key, _ASK))
     return Finding(
         NOT_EXPLAINED,
         severity,
@@ -130,4 +132,5 @@ def _finding(case: Case, made: Account, part: Part, place: Place) -> Finding:
         remedy,
         "docs/verdict.md#not-explained",
         share,
+        of_place=bool(instead),
     )

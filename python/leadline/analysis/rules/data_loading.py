@@ -15,6 +15,7 @@ from leadline.analysis.functions import METRIC
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.analysis.rules.habits import habits_listed
+from leadline.analysis.rules.place import instead_at
 from leadline.analysis.rules.processes import cpus as count_cpus
 from leadline.analysis.rules.processes import started
 from leadline.analysis.rules.processes import workers as count_workers
@@ -170,6 +171,8 @@ class DataLoading(Rule):
         if sampled:
             lines = case.lines([row, *(one.row for one in sampled)])
             evidence += [_sampled(case, one) for one in sampled[:2]]
+        remedy = _TF_REMEDY if of_tf.any() else _KEEP if keep else _remedy(workers, cpus)
+        cheaper = "" if keep else _instead(case, row, sampled)
         return [
             Finding(
                 self.name,
@@ -179,10 +182,11 @@ class DataLoading(Rule):
                 tuple(np.flatnonzero(outer)[:20].tolist()),
                 lines,
                 tuple(evidence),
-                _TF_REMEDY if of_tf.any() else _KEEP if keep else _remedy(workers, cpus),
+                f"{cheaper} {remedy}".lstrip(),
                 self.learn_more,
                 share,
                 "data_loading",
+                of_place=bool(cheaper),
             )
         ]
 
@@ -197,6 +201,8 @@ _TF_REMEDY = (
     "Let tf.data work ahead: .map(..., num_parallel_calls=tf.data.AUTOTUNE), .cache() after what is the same in every "
     "pass, and .prefetch(tf.data.AUTOTUNE) as the last stage."
 )
+_MOSTLY = 0.25
+"""Of the CPU time of loading: with less a line is not what batches wait for."""
 _OF_A_PASS = 3
 """Batches: with fewer a program begins passes and does not end them."""
 _OF_CHANCE = re.compile(
@@ -307,6 +313,14 @@ def _makers(case: Case) -> tuple[list[Line], list[str]]:
         spent = f"joins them in {duration(int(known['join_ns']) / batches)}" if kind == "join" else "makes samples"
         said.append(f"{line.function} ({line.short}:{line.line}) {spent}")
     return lines, said
+
+
+def _instead(case: Case, row: int, sampled: list[SampledFunction]) -> str:
+    """What the line that makes most of the batches' cost tells to do; else the line that asks for batches."""
+    everything = int(case.tree.exclusive(METRIC).sum[case.in_phase("data loading")].sum())
+    rows = [one.row for one in sampled[:1] if one.ns >= _MOSTLY * everything]
+    lines = [line for one in (*rows, row) if (line := case.line(one)) is not None]
+    return next((told for line in lines if (told := instead_at(case, line.file, line.line))), "")
 
 
 def _sampled(case: Case, one: SampledFunction) -> str:

@@ -21,6 +21,8 @@ _ENOUGH_OPERATORS = 8
 """To say what most of them do."""
 _ALONE = 0.9
 """Of its wall time that the thread ran; of less, others took the rest, early and late not alike."""
+_BEYOND_DOUBT = 6
+"""Times as long a call late as early: a machine that others use as well has made calls four times as long."""
 _GAIN = 0.08
 """Of the step: what is gained where the path stays as it was early; less is a machine in use."""
 
@@ -65,7 +67,7 @@ class Grows(Rule):
         if found and _inputs_grow(rows, values["factor"]):
             return []
         found = [item for item in found if not _as_large_as_before(case, item[0], item[1], contended=contended)]
-        found = [item for item in found if item[2] * (1 - 1 / max(item[1], item[0].calls)) >= _GAIN]
+        found = [item for item in found if case.share(_spared_ns(case, *item)) >= _GAIN]
         found.sort(key=lambda item: -item[2] * (1 - 1 / max(item[1], item[0].calls, 1.01)))
         return [self._finding(case, found)] if found else self.more_calls(case, rows, values)
 
@@ -110,7 +112,7 @@ class Grows(Rule):
         line = case.line_at(str(row["file"]), int(row["line"]), str(row["function"]))
         alike = [str(path.row["what"]) for path, *_ in found if path.row["line"] == row["line"] and path.row["what"]]
         names = [name.rpartition("::")[2].rstrip("_") for name in alike] or [what]
-        gain = share * (1 - 1 / more)
+        spared = _spared_ns(case, one, factor, share)
         if one.calls > factor:
             title = f"{what} is called {times(one.calls)} times as often late in the run as early"
             remedy = (
@@ -132,7 +134,7 @@ class Grows(Rule):
             self.name,
             Severity.WARNING if more >= 2 else Severity.INFO,
             title,
-            case.gain(gain * case.total_ns, (0.3, 0.8, 1), "measured: what it took early in the run"),
+            case.gain(spared, (0.3, 0.8, 1), "measured: what it took early in the run"),
             (),
             (line,),
             (
@@ -142,8 +144,17 @@ class Grows(Rule):
             ),
             remedy,
             self.learn_more,
-            gain,
+            case.share(spared),
         )
+
+
+def _spared_ns(case: Case, one: _Path, factor: float, share: float) -> float:
+    """What a path would spare over all steps, had it stayed as it was early: of what it takes in the late part, as far
+    as steps are known there; else of the operators' time. Never more than the path took."""
+    grown = 1 - 1 / max(factor, one.calls, 1.01)
+    steps = one.row["steps"][-1]
+    late_ns = one.row["ns"][-1] / steps * case.loop.steps if steps else share * case.loop.work_ns * case.loop.steps
+    return float(min(late_ns, case.total_ns) * grown)
 
 
 def _larger_inputs(case: Case, row: Mapping[str, Any]) -> bool:
@@ -188,7 +199,7 @@ def _read(row: Mapping[str, Any], *, sampled: bool) -> _Path | None:
         numbers = row.get("samples")
         if isinstance(numbers, list) and min(numbers[:1] + numbers[-1:], default=0) >= _ENOUGH_SAMPLES:
             row = {**row, "ns": row.get("sampled_ns")}
-        elif not ever_dearer(row):
+        elif not (ever_dearer(row) and _far_dearer(row)):
             return None
     steps, calls, ns = (row.get(name) for name in ("steps", "calls", "ns"))
     if not all(isinstance(one, list) and len(one) >= 2 for one in (steps, calls, ns)):
@@ -205,6 +216,11 @@ def _read(row: Mapping[str, Any], *, sampled: bool) -> _Path | None:
         calls = steps
     rate = calls[-1] / calls[0] * steps[0] / steps[-1] if steps[0] and steps[-1] and not python else 1.0
     return _Path(row, ns[0] / calls[0], ns[-1] / calls[-1], rate, 0.0)
+
+
+def _far_dearer(row: Mapping[str, Any]) -> bool:
+    calls, ns = row["calls"], row["ns"]
+    return bool(ns[-1] * max(calls[0], 1) >= _BEYOND_DOUBT * ns[0] * max(calls[-1], 1))
 
 
 def _others(paths: list[_Path], without: _Path) -> float:

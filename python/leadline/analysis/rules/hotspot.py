@@ -8,7 +8,7 @@ from leadline.analysis.columns import Rows, sums_in_order
 from leadline.analysis.compilers import compilers
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.collectives import collectives
-from leadline.analysis.rules.place import TELLING, known_of
+from leadline.analysis.rules.place import TELLING, instead_at, known_of
 from leadline.analysis.rules.words import kernel, module, operator, several
 from leadline.schema import FrameKind
 from leadline.units import duration, percent
@@ -86,11 +86,12 @@ class Hotspot(Rule):
         parts = _parts(case, rows, ns, device=device)
         names = [what.lower(), *(one.lower() for one in parts)]  # a norm may be a decomposition
         known = next((text for keys, text in _ADVICE for name in names if any(key in name for key in keys)), "")
-        if not (known or small or parts):
+        instead = _instead(case, row)
+        if not (known or small or parts or instead):
             return None
         return Finding(
             self.name,
-            Severity.INFO,
+            Severity.WARNING if instead else Severity.INFO,
             f"{what}{back}{where} takes {percent(share)} of {of}",
             case.gain(ns, (0, 0, 1), "bound: all the time of this path (Amdahl)"),
             tuple(rows[:20].tolist()),
@@ -101,9 +102,10 @@ class Hotspot(Rule):
                 *parts,
                 *_known(case, row),
             ),
-            self._advice(case, row, known or _LOOK, small=small),
+            instead or self._advice(case, row, known or _LOOK, small=small),
             self.learn_more,
             share,
+            of_place=bool(instead),
         )
 
     def _advice(self, case: Case, row: int, known: str, *, small: bool) -> str:
@@ -145,6 +147,11 @@ def _python(case: Case, row: int) -> str:
     """What is known of Python without an operator: by samples, so it is the line's function."""
     line = case.line(row)
     return f"{line.function or line.short} in Python" if line else "one line"
+
+
+def _instead(case: Case, row: int) -> str:
+    line, inner = case.line(row), int(case.analysis.scopes.inner[row])
+    return instead_at(case, line.file, line.line, case.name(inner) if inner >= 0 else "") if line is not None else ""
 
 
 def _known(case: Case, row: int) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.analysis.rules.blocked import blocked_ns, waiting_lines
 from leadline.analysis.rules.logging_in_loop import LOGS
+from leadline.analysis.rules.place import instead_at
 from leadline.analysis.rules.words import sureness
 from leadline.analysis.sampled import SampledFunction, names_of
 from leadline.analysis.sourcecode import Block, carries_state
@@ -34,6 +35,7 @@ _GRADIENTS = (
     "Ask for all gradients in one backward pass: torch.autograd.grad(..., is_grads_batched=True) or torch.func.jacrev "
     "for the rows of a Jacobian, torch.func.vmap(torch.func.grad(loss)) for each sample of a batch."
 )
+_MICRO = "Take larger micro-batches, as far as memory allows: each iteration computes and goes backward on its own."
 _OPERATOR = (
     "Call the operator for it (tensor.sum(), torch.stack, ...): this asks the tensor for one element after the other."
 )
@@ -83,6 +85,7 @@ class PythonOverhead(Rule):
                 continue
             line = case.line(one.row)
             called = f", mostly in {names_of([one])}" if one.called else ""
+            instead = instead_at(case, line.file, line.line) if line is not None else ""
             made.append(
                 Finding(
                     self.name,
@@ -96,9 +99,10 @@ class PythonOverhead(Rule):
                         f"{called}",
                         sureness(case, one.rows),
                     ),
-                    _of_function(case, one),
+                    instead or _of_function(one),
                     self.learn_more,
                     share if number >= _ENOUGH_SAMPLES else share / 2,
+                    of_place=bool(instead),
                 )
             )
         return made[:2]
@@ -226,7 +230,7 @@ def _by_itself(case: Case, row: int, file: str, block: Block) -> bool:
 def _instead(block: Block, *, in_turn: bool) -> str:
     """What to do in place of the loop. `in_turn`: an iteration takes the result of the one before."""
     if _asks_for_gradients(block.node):
-        return _GRADIENTS
+        return _MICRO if _computes_its_loss(block.node) else _GRADIENTS
     if in_turn:
         return _IN_TURN
     return _OPERATOR if block.kind.endswith("()") else _AT_ONCE
@@ -251,7 +255,7 @@ def _all_in(case: Case, file: str, block: Block, turns: float) -> np.ndarray:
     return np.flatnonzero(inside)
 
 
-def _of_function(case: Case, one: SampledFunction) -> str:
+def _of_function(one: SampledFunction) -> str:
     """What to do about a function: of its own text, whether it loops, calls a library, or is called often."""
     name = one.name.rsplit(".", 1)[-1]
     below = next((called for called, share in one.called if share >= 0.4), "")
@@ -263,6 +267,25 @@ def _of_function(case: Case, one: SampledFunction) -> str:
     return (
         f"Make {name} cheaper: keep its result between calls and add only what is new, or do it for all elements at "
         "once (NumPy, tensors) instead of one by one in Python."
+    )
+
+
+def _computes_its_loss(loop: ast.AST) -> bool:
+    """Whether an iteration goes backward from what it computes itself: a micro-batch, not a row of a Jacobian."""
+    made = {
+        name.id
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Assign) and any(isinstance(one, ast.Call) for one in ast.walk(node.value))
+        for target in node.targets
+        for name in ast.walk(target)
+        if isinstance(name, ast.Name)
+    }
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "backward"
+        and any(isinstance(one, ast.Name) and one.id in made for one in ast.walk(node.func.value))
+        for node in ast.walk(loop)
     )
 
 

@@ -12,10 +12,12 @@ from leadline.analysis.case import Case
 from leadline.analysis.rules.place.at import At, at_line
 from leadline.analysis.rules.place.behalf import on_behalf
 from leadline.analysis.rules.place.fact import Fact
+from leadline.analysis.rules.place.meaning import meaning
 from leadline.analysis.rules.place.measured import measured
+from leadline.analysis.rules.place.searched import searched
 from leadline.analysis.rules.place.written import written
 
-__all__ = ["TELLING", "At", "Fact", "at_line", "facts_of", "known_of", "sentence_of"]
+__all__ = ["TELLING", "At", "Fact", "at_line", "facts_of", "instead_at", "known_of", "sentence_of"]
 
 TELLING = 0.5
 """A fact that tells more than what the place is: worth a line where the place is not the dominant one."""
@@ -31,7 +33,17 @@ def facts_of(case: Case, file: str, line: int, what: str = "", ns: float = 0.0) 
     if key not in kept:
         place = at_line(case, file, line, what)
         kept[key] = (
-            [] if place is None else _best([*measured(case, place, ns), *on_behalf(case, place), *written(place)])
+            []
+            if place is None
+            else _best(
+                [
+                    *measured(case, place, ns),
+                    *on_behalf(case, place),
+                    *searched(case, place),
+                    *meaning(case, place),
+                    *written(place),
+                ]
+            )
         )
     return kept[key]
 
@@ -41,6 +53,12 @@ def known_of(case: Case, file: str, line: int, what: str = "", ns: float = 0.0, 
     tells at least so much."""
     found = [one for one in facts_of(case, file, line, what, ns) if one.tells >= least]
     return "; ".join(one.text for one in found[:_MOST])
+
+
+def instead_at(case: Case, file: str, line: int, what: str = "") -> str:
+    """What to do instead, of the fact that tells most of those that know it; empty where none tells enough."""
+    found = (one for one in facts_of(case, file, line, what) if one.instead and one.tells >= TELLING)
+    return next((one.instead for one in found), "")
 
 
 def sentence_of(case: Case, name: str, file: str, line: int, what: str = "", ns: float = 0.0) -> str:

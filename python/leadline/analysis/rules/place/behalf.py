@@ -31,6 +31,8 @@ _HOOKS: Mapping[str, str] = {
 _METHODS: Mapping[str, str] = {
     "__getitem__": "to get one sample or item",
     "__getitems__": "to get the samples of a batch",
+    "__iter__": "to go through a data set",
+    "__next__": "to get the next item",
     "__repr__": "to format an object as text",
     "__str__": "to format an object as text",
     "__format__": "to format an object as text",
@@ -190,6 +192,8 @@ def _of_jax(case: Case, at: At) -> list[Fact]:
 
 def _of_phases(case: Case, at: At) -> list[Fact]:
     phase = case.name(int(case.analysis.scopes.phase[at.row]))
+    if phase == "data loading" and (not at.called or at.called[0].endswith("DataLoaderIter.__next__")):
+        return []  # the loader itself
     if phase and _share_below(case, at, case.named(FrameKind.PHASE, phase)) < _NEARLY_ALL:
         return []
     words = {

@@ -288,8 +288,7 @@ def ever_more(row: Mapping[str, Any]) -> bool:
 
 
 def ever_dearer(row: Mapping[str, Any]) -> bool:
-    """Whether a call takes much longer in each part of the run than in the one before: more than others who use the
-    machine make of it."""
+    """Whether a call takes much longer in each part of the run than in the one before."""
     calls, ns = row.get("calls"), row.get("ns")
     if not isinstance(calls, list) or not isinstance(ns, list):
         return False

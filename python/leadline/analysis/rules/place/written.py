@@ -55,6 +55,12 @@ _KEYWORDS = {
     "retain_graph": "keeps the graph for another backward pass",
     "create_graph": "records the backward pass to go backward through it",
 }
+_GROUP = (
+    "Group once, before the loop: a dict or groupby by what is compared, or sorted values with searchsorted. Then each "
+    "look-up finds its rows without comparing all of them."
+)
+_ADD = "Write into an array that was made large enough, or keep parts in a list and join them once."
+_DEQUE = "Use collections.deque, whose appendleft and popleft move nothing."
 _SEARCHES = frozenset(("index", "remove"))
 
 
@@ -86,11 +92,11 @@ def _selects(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
         if isinstance(node, ast.Subscript):
             compared = next((one for one in ast.walk(node.slice) if isinstance(one, ast.Compare)), None)
             if compared is not None and not isinstance(compared.ops[0], ast.In | ast.NotIn | ast.Is | ast.IsNot):
-                yield Fact("reads", f"compares all of {_text(compared.left)} to select from it", 0.65)
+                yield Fact("reads", f"compares all of {_text(compared.left)} to select from it", 0.65, _GROUP)
         elif isinstance(node, ast.Call) and _last(node.func) in _FINDS and node.args:
             given = node.args[0]
             if isinstance(given, ast.Compare) and not isinstance(given.ops[0], ast.Is | ast.IsNot):
-                yield Fact("reads", f"compares all of {_text(given.left)} to select from it", 0.65)
+                yield Fact("reads", f"compares all of {_text(given.left)} to select from it", 0.65, _GROUP)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _selects_by(node):
             yield Fact("reads", f"goes through all of {_text(node.func.value)} to select from it", 0.6)
 
@@ -110,17 +116,19 @@ def _sets_part(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
                 yield Fact("copies", f"copies all of {_text(of.value.value)} to change a part of it", 0.75)
 
 
-def _joins_itself(_: At, nodes: list[ast.AST]) -> Iterator[Fact]:
-    """`self.queue = torch.cat([self.queue, new])`: what is kept is copied to add to it."""
+def _joins_itself(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
+    """`self.queue = torch.cat([self.queue, new])`: what is kept is copied to add to it. A module that joins its input
+    with another tensor keeps nothing."""
     assign = nodes[0]
+    computes = getattr(at.function, "name", "") in ("forward", "__call__", "call")
     targets = assign.targets if isinstance(assign, ast.Assign) else []
     kept = {ast.unparse(one) for target in targets for one in _elements(target)}
     for node in nodes:
         if isinstance(node, ast.Call) and _last(node.func) in _JOINS:
             for one in (inner for given in node.args[:2] for inner in _elements(given)):
                 whose = one.value if isinstance(one, ast.Subscript) else one
-                if ast.unparse(whose) in kept:
-                    yield Fact("copies", f"copies all of {_text(whose)} to add to it", 0.75)
+                if ast.unparse(whose) in kept and not (computes and isinstance(whose, ast.Name)):
+                    yield Fact("copies", f"copies all of {_text(whose)} to add to it", 0.75, _ADD)
 
 
 def _elements(node: ast.expr) -> list[ast.expr]:
@@ -177,13 +185,22 @@ def _calls(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
         elif name in ("jit", "pmap") and whose is not None and _last(whose) == "jax":
             yield Fact("does", "makes a new compiled function", 0.6)
         elif name in _SEARCHES and whose is not None and len(node.args) == 1 and not at.operator:
-            yield Fact("reads", f"searches {_text(whose)} from its start", 0.5)
+            if not _is_module(at, whose):
+                yield Fact("reads", f"searches {_text(whose)} from its start", 0.5)
         elif name == "insert" and node.args and ast.unparse(node.args[0]) == "0":
-            yield Fact("copies", f"moves all of {_text(whose or node.func)} to put one in front", 0.5)
+            yield Fact("copies", f"moves all of {_text(whose or node.func)} to put one in front", 0.5, _DEQUE)
         elif name == "pop" and node.args and ast.unparse(node.args[0]) == "0":
-            yield Fact("copies", f"moves all of {_text(whose or node.func)} to take the first", 0.5)
+            yield Fact("copies", f"moves all of {_text(whose or node.func)} to take the first", 0.5, _DEQUE)
         elif name == "sorted" and node.args and not at.operator:
             yield Fact("reads", f"sorts all of {_text(node.args[0])}", 0.5)
+
+
+def _is_module(at: At, node: ast.expr) -> bool:
+    """`os` of `os.remove(path)`."""
+    tree = at.source.tree if at.source is not None else None
+    imports = (one for one in ast.walk(tree) if isinstance(one, ast.Import)) if tree is not None else ()
+    names = {(one.asname or one.name).partition(".")[0] for several in imports for one in several.names}
+    return isinstance(node, ast.Name) and node.id in names
 
 
 def _asks_for(_: At, nodes: list[ast.AST]) -> Iterator[Fact]:
