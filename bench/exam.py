@@ -33,6 +33,7 @@ SETS = {
     "blind6": "complaints_blind6",
     "blind7": "complaints_blind7",
     "blind8": "complaints_blind8",
+    "blind9": "complaints_blind9",
 }
 """Folders of programs. `blind`: by somebody who had not read the rules; the score in bench/results is the first."""
 _LIMIT_S = 400

@@ -66,7 +66,7 @@ LIBRARY = "/usr/lib/python3.11"
 @pytest.mark.parametrize(
     ("file", "words"),
     [
-        ("re/_compiler.py", "spends 75 % of it compiling regular expressions anew"),
+        ("re/_compiler.py", "spends 75 % of it compiling regular expressions again"),
         ("site-packages/matplotlib/figure.py", "spends 75 % of it drawing a figure"),
         ("json/decoder.py", ""),
     ],
@@ -97,7 +97,7 @@ SKIPS = "def rows(file, worker, total):\n  for number, line in enumerate(file):\
 )
 def test_results_that_are_made_before_the_test_that_throws_them_away(tmp_path, test, thrown):
     said, instead = at_line(tmp_path, SKIPS.format(test=test), 3, function="rows")
-    assert ("thrown away" in said) == bool(thrown) and thrown in said
+    assert ("discarded where" in said) == bool(thrown) and thrown in said
     assert instead.startswith("Test number % total != worker first") == bool(thrown)
 
 
@@ -108,7 +108,7 @@ def test_the_same_where_the_time_is_in_the_function_that_is_called(tmp_path):
         + "def parse(line):\n  return eval(line)\n"
     )
     profile = training(f"python rows @ {file}:3", f"  python parse @ {file}:8 | cpu_sample={50 * MS}/50")
-    assert "makes a result of line 3 that is thrown away" in known(profile, file, 8)
+    assert "makes a result of line 3 that is discarded" in known(profile, file, 8)
 
 
 @pytest.mark.parametrize(

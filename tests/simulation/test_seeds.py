@@ -1,4 +1,4 @@
-"""100 seeds; nightly runs 10,000 (`make simulation`). A failing seed replays with
+"""200 seeds; nightly runs 10,000 (`make simulation`). A failing seed replays with
 `PYTHONPATH=. python -m tests.simulation.simulate --seed N`."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def ran(*words: str) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("first", range(0, 100, BLOCK))
+@pytest.mark.parametrize("first", range(0, 200, BLOCK))
 def test_what_a_drawn_program_did_is_what_its_profile_says(first: int) -> None:
     said = ran("-m", "tests.simulation.simulate", "--first", str(first), "--seeds", str(BLOCK))
     assert said == f"{BLOCK} of {BLOCK} seeds are right\n"

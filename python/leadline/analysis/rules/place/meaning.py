@@ -47,7 +47,7 @@ _DRAW = (
     "elements are shuffled for each draw."
 )
 _OUTSIDE = (
-    "Take the branch outside of vmap, on the whole batch (lax.cond(jnp.any(...), ...)), or make the dear branch "
+    "Take the branch outside of vmap, on the whole batch (lax.cond(jnp.any(...), ...)), or make the expensive branch "
     "cheaper: below vmap a condition becomes a choice between two results."
 )
 

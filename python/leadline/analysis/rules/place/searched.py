@@ -24,7 +24,7 @@ _INDEX = (
 _SPENDS = (
     (
         r"/(?:re/_(?:compiler|parser|constants)|sre_(?:compile|parse|constants))\.py$",
-        "compiling regular expressions anew",
+        "compiling regular expressions again",
         "Compile each pattern once, outside of the loop, or join them into one pattern: re keeps 512 compiled patterns "
         "and compiles all others again at each call.",
     ),
@@ -179,7 +179,7 @@ def _skipped_later(case: Case, at: At) -> list[Fact]:
             return [
                 Fact(
                     "order",
-                    f"makes a result{here} that is thrown away where {text} (line {test.lineno})",
+                    f"makes a result{here} that is discarded where {text} (line {test.lineno})",
                     0.85,
                     f"Test {text} first, so that nothing is made for what is left out.",
                 )
