@@ -68,6 +68,7 @@ LIBRARY = "/usr/lib/python3.11"
     [
         ("re/_compiler.py", "spends 75 % of it compiling regular expressions again"),
         ("site-packages/matplotlib/figure.py", "spends 75 % of it drawing a figure"),
+        ("zipfile.py", "spends 75 % of it reading compressed files"),
         ("json/decoder.py", ""),
     ],
 )

@@ -21,6 +21,7 @@ NEEDS = {
     r"\b(vllm|torchrun|logdir|run_metadata\.pb|timeline\.json|run\.log|perf\.txt|trace\.dat|lttng-traces|both)\b": "files "
     "of other programs",
     r"--backend sanitizer|tool uvm apply|--endpoint|--search|kernels\.so|server\.leadline": "a device, a client, a server",
+    r"attach --stop": "another terminal, in which the process is still measured",
     r"clock-sync|clocks\.json|--git|--job|job\.perfetto": "two machines, a job that runs, or a repository",
     r"--counter (cycles|r01c2)|--source\b": "a processor or a device with counters",
     r"--with \w": "a run with another batch size",
@@ -35,7 +36,7 @@ WITH_TORCH = {"docs/how-to/tools.md", "docs/timelines.md"}
 """Pages on which a program must call operators."""
 ANSWERS = {"gate": (0, 1, 3), "doctor": (0, 1)}
 """Exit codes that answer a question; 0 for all others."""
-LONG_S = 120
+LONG_S = 300
 
 
 def runs(line: str) -> bool:

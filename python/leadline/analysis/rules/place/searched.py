@@ -21,6 +21,10 @@ _INDEX = (
     "Ask `EXPLAIN QUERY PLAN` (or EXPLAIN) of this query whether it scans the table: then add an index on the columns "
     "of its WHERE and ORDER BY. Fetch the rows of a whole batch with one query."
 )
+_DECODED = (
+    "Decompress once: store what is read often uncompressed (a memory-mapped .npy), or keep it in memory. Part of an "
+    "array in a compressed file costs as much as all of it."
+)
 _SPENDS = (
     (
         r"/(?:re/_(?:compiler|parser|constants)|sre_(?:compile|parse|constants))\.py$",
@@ -31,7 +35,7 @@ _SPENDS = (
     (r"/_strptime\.py$", "parsing dates by strptime", "Parse all dates once, before the loop."),
     (r"/(?:warnings|linecache|traceback|tokenize)\.py$", "making warnings or tracebacks", ""),
     (r"/(?:inspect|ast|typing)\.py$", "looking at source code and signatures", ""),
-    (r"/(?:gzip|_compression|lzma|bz2|zipfile(?:/__init__)?)\.py$", "reading compressed files", ""),
+    (r"/(?:gzip|_compression|lzma|bz2|zipfile(?:/__init__)?)\.py$", "reading compressed files", _DECODED),
     (r"/(?:fractions|statistics|decimal|_pydecimal)\.py$", "exact arithmetic in Python", ""),
     (r"/(?:subprocess|multiprocessing/popen_\w+)\.py$", "starting processes", ""),
     (r"/(?:urllib|http|requests|urllib3|httpx|socket|ssl)(?:/|\.py$)", "talking to a server", ""),
