@@ -140,7 +140,7 @@ function(leadline_library name)
     endforeach()
     add_dependencies(leadline_tests test_${name})
     add_test(NAME ${name} COMMAND test_${name})
-    set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 600)
   endif()
 endfunction()
 

@@ -157,8 +157,8 @@ std::string_view next_word(std::string_view* rest) noexcept {
   return word;
 }
 
-// What may still be read of one argument: a long or a deep list is not worth its time, nor the program's stack. One list
-// may stand in another many times.
+// What may still be read of one argument: a long or a deep list is not worth its time, nor the program's stack. One
+// list may stand in another many times.
 struct Room {
   int levels = 4;
   size_t values = 256;
