@@ -32,9 +32,9 @@ struct ThreadStats {
   std::atomic<std::int64_t> last_ns{0};
   std::atomic<std::int64_t> cpu_ns{0};  // CPU time between the two
 
-  // The two at one look at the clocks, the CPU's before the wall's; one look at a time. Whoever looks may wait for a core
-  // in between while the thread runs on: what it runs meanwhile is told with the next look, so that between any two
-  // looks no thread ran for longer than it was there. The lag is never above the longest of those waits.
+  // The two at one look at the clocks, the CPU's before the wall's; one look at a time. Whoever looks may wait for a
+  // core in between while the thread runs on: what it runs meanwhile is told with the next look, so that between any
+  // two looks no thread ran for longer than it was there. The lag is never above the longest of those waits.
   void looked_at(std::int64_t ran_ns, std::int64_t now_ns) noexcept;
   struct Times {
     std::int64_t wall_ns = 0;

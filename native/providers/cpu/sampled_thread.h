@@ -33,8 +33,8 @@ inline constexpr size_t kMostRuns = 512;     // evaluations of the interpreter, 
 inline constexpr size_t kMostNative = 1024;  // native frames
 
 // A sample as words: these, then levels (place, anchor, token), frames (frame, code, instruction), selves (frame,
-// object, its class), runs (home, frames), native frames (pc, sp, cfa), a reading of the counters, the stack from the last native
-// frame on where that has no unwind information.
+// object, its class), runs (home, frames), native frames (pc, sp, cfa), a reading of the counters, the stack from the
+// last native frame on where that has no unwind information.
 struct SampleHead {
   uint64_t weight_ns;
   uint64_t own;  // 1: the thread was in the monitor, measuring
