@@ -163,7 +163,7 @@ def _without_repeats(found: list[tuple[Rule, Finding]]) -> list[tuple[Rule, Find
     return [
         (rule, one)
         for rule, one in found
-        if not rule.general or not one.lines or (one.lines[0].file, one.lines[0].line) not in special
+        if not rule.general or one.of_place or not one.lines or (one.lines[0].file, one.lines[0].line) not in special
     ]
 
 

@@ -187,7 +187,8 @@ def _setup_frames(tree: Tree) -> Mask:
         row for row in names.tolist() if texts[row].endswith((".__init__", ".reset_parameters", ".from_pretrained"))
     ]
     is_setup = np.isin(tree.frames["name"], np.array(setup, np.int64)) & (tree.frames["kind"] == int(FrameKind.PYTHON))
-    found: Mask = is_setup[tree.frame_of]
+    module = nearest(tree.shape, tree.kinds == int(FrameKind.MODULE)) >= 0
+    found: Mask = is_setup[tree.frame_of] & ~module  # what a module makes in its call is work of every step
     return found
 
 

@@ -8,6 +8,7 @@ from leadline.analysis.columns import Rows, sums_in_order
 from leadline.analysis.compilers import compilers
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.collectives import collectives
+from leadline.analysis.rules.library_lines import library_lines
 from leadline.analysis.rules.place import TELLING, instead_at, known_of
 from leadline.analysis.rules.words import kernel, module, operator, several
 from leadline.schema import FrameKind
@@ -69,6 +70,7 @@ class Hotspot(Rule):
             if share < values["share"]:
                 break
             made.append(self._finding(case, group.row, group.value, share, np.sort(group.rows), device))
+        made += library_lines(case, self.name, self.learn_more, values["share"])
         return [one for one in made if one is not None]
 
     def _finding(self, case: Case, row: int, ns: int, share: float, rows: Rows, device: bool) -> Finding | None:
