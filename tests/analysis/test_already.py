@@ -51,6 +51,7 @@ WHAT_WAS_SEEN = {
     "host_callbacks": "callbacks into Python were seen in compiled programs",
     "host_copies": "copies from the host were seen in each step",
     "interpreter_lock": "the loop was seen waiting for the interpreter that the other thread held",
+    "library_lines": "the class was seen to take it on several lines, with the operators of its constructor",
     "jaxwaits": "waits of the host for the device were seen in each step",
     "layout_conversion": "conversions of the layout were seen",
     "matmul_shape": "the precision was read from names of kernels, double from parameters",

@@ -384,10 +384,10 @@ class Case(OfCompilations):
         return self.called_by_python & (self.calls > 0)
 
     def python_ns(self, wanted: Mask) -> float:
-        """The part of `calling_ns` that goes to calling these operators, were each call to cost the same."""
+        """The part of `between_ns` that goes to calling these operators, were each call to cost the same."""
         called = np.where(self.called, self.calls, 0)
         everything = int(called.sum())
-        return self.calling_ns * int(called[wanted].sum()) / everything if everything else 0.0
+        return self.between_ns * int(called[wanted].sum()) / everything if everything else 0.0
 
     def mask(self, rows: Iterable[int] | Rows) -> Mask:
         """These nodes and all below them."""

@@ -17,6 +17,7 @@ from leadline.analysis.sampled import SampledFunction, sampled_functions
 from leadline.profiles import Tree
 from leadline.schema import FrameKind
 
+_ENOUGH_SAMPLES = 20
 _ALL = 500
 """Functions: more than take time in any program."""
 
@@ -84,12 +85,13 @@ class OfSamples(Gains):
         return np.where(between, self.samples, self.time)
 
     @cached_property
-    def calling_ns(self) -> float:
-        """`between_ns` without the functions that samples see at work of their own, where any were taken."""
+    def calling_share(self) -> float:
+        """Of `between_ns` what is left without the functions that samples see at work of their own; 1 with too few."""
         outside = self.loop.inside & (self.analysis.scopes.inner < 0) & ~self.in_phase("data loading")
         seen = float(self.samples[outside].sum())
-        own = sum(one.ns for one in self.sampled(outside, most=_ALL)) if seen else 0
-        return self.between_ns * max(1 - own / seen, 0.0) if seen else self.between_ns
+        if not seen or int(self.tree.exclusive(METRIC).count[outside].sum()) < _ENOUGH_SAMPLES:
+            return 1.0
+        return max(1 - sum(one.ns for one in self.sampled(outside, most=_ALL)) / seen, 0.0)
 
     def sampled(self, where: Mask, most: int = 3) -> list[SampledFunction]:
         """The functions of the program that took most CPU time outside operators in these nodes of the profile."""

@@ -33,12 +33,12 @@ _MOST_OF_A_LINE = 0.8
 _INSTEAD = (
     (
         r"^torch/distributions/multivariate_normal\.py",
-        "Give MultivariateNormal scale_tril, which spares the Cholesky decomposition, or take "
-        "Independent(Normal(mean, std), 1) where the covariance is diagonal; validate_args=False spares its checks.",
+        "Give MultivariateNormal scale_tril, which avoids the Cholesky decomposition, or take "
+        "Independent(Normal(mean, std), 1) where the covariance is diagonal; validate_args=False drops its checks.",
     ),
     (
         r"^torch/distributions/",
-        "Make the distribution once and use it for all that is asked of it; validate_args=False spares its checks.",
+        "Make the distribution once and use it for all that is asked of it; validate_args=False drops its checks.",
     ),
 )
 _LESS = "Call it once for all elements, keep what it makes, or write the few operators of it that the program needs."

@@ -130,7 +130,7 @@ class PythonOverhead(Rule):
         each = case.per_step(float(case.calls[rows].max()))
         rows = np.union1d(rows, _all_in(case, file, block, each))
         ns = int(case.inclusive_time[case.first_of(case.mask(rows))].sum())
-        python = case.python_ns(case.mask(rows))
+        python = case.python_ns(case.mask(rows)) * case.calling_share
         share = case.share(ns + python)
         if share < values["share"]:
             return None
