@@ -159,18 +159,19 @@ def _with_package(case: Case, one: Finding) -> Finding:
 
 def _without_repeats(found: list[tuple[Rule, Finding]]) -> list[tuple[Rule, Finding]]:
     """Without the findings of general rules on lines that a special one has named."""
-    special = {(line.file, line.line): False for rule, one in found if not rule.general for line in one.lines[:1]}
-    for rule, one in found:
-        if not rule.general and one.of_place:
-            special |= {(line.file, line.line): True for line in one.lines[:1]}
+    special = [one for rule, one in found if not rule.general]
+    named, told = _places(special), _places(one for one in special if one.of_place)
 
     def is_said(one: Finding) -> bool:
         """What the place itself tells to do is said by a special rule only where that has it from the place, too."""
-        line = one.lines[0]
-        known = special.get((line.file, line.line))
-        return known is not None and (known or not one.of_place)
+        return bool(_places([one]) & (told if one.of_place else named))
 
-    return [(rule, one) for rule, one in found if not rule.general or not one.lines or not is_said(one)]
+    return [(rule, one) for rule, one in found if not (rule.general and is_said(one))]
+
+
+def _places(found: Iterable[Finding]) -> set[tuple[str, int]]:
+    """The first line of each."""
+    return {(line.file, line.line) for one in found for line in one.lines[:1]}
 
 
 def quiet(profile: Profile, **asked: Any) -> Findings:

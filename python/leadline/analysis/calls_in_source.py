@@ -86,15 +86,21 @@ def unique_lines(lines: Iterable[Line], most: int = 3) -> tuple[Line, ...]:
 def _asked(call: ast.Call, names: Collection[str], arguments: Collection[str], keyword: str) -> bool:
     if keyword and any(one.arg == keyword and _is_true(one.value) for one in call.keywords):
         return True
-    if _last(call.func) not in names or any(_is_false(one) for one in call.args[:1]):
+    if name_of(call.func) not in names or any(_is_false(one) for one in call.args[:1]):
         return False
     given = [*call.args, *(one.value for one in call.keywords)]
-    return not arguments or any(_last(one) in arguments for one in given)
+    return not arguments or any(name_of(one) in arguments for one in given)
 
 
-def _last(node: ast.expr) -> str:
-    """`float64` of `torch.float64`."""
+def name_of(node: ast.expr | None) -> str:
+    """`float64` of `torch.float64`, `decode` of `tokenizer.decode`; empty for what is no name."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def text_of(node: ast.AST, most: int = _LONGEST) -> str:
+    """The source of an expression, cut to so many letters."""
+    text = ast.unparse(node)
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _is_true(node: ast.expr) -> bool:

@@ -53,14 +53,15 @@ def find_loop(profile: Profile, scopes: Scopes) -> Loop | None:
     tree, steps = profile.tree, found.number
     counts = tree.exclusive("call_time").count
     anchors = np.array(found.main.marks or _thread(profile, found), np.int64)
-    setup = is_setup(tree)
+    constructor = nearest(tree.shape, _setup_frames(tree))
+    setup = constructor >= 0
     around = anchors
     if found.rests_on not in (MODULE_CALLS, PROGRAM_CALLS, LAUNCHES):
         forward = np.flatnonzero(tree.frame_rows(FrameKind.PHASE, "forward")[tree.frame_of])
         around = _with_forward(tree, scopes, anchors, forward, counts, steps)
     root = _function(tree, _common(tree, around), np.where(setup, 0, counts), steps)
     above = np.array(tree.path_rows(root), np.int64)
-    inside = _below(tree, root) & ~(setup & ~np.isin(nearest(tree.shape, _setup_frames(tree)), above))
+    inside = _below(tree, root) & ~(setup & ~np.isin(constructor, above))
     inside &= nearest(tree.shape, tree.frame_rows(FrameKind.PHASE, "compile")[tree.frame_of]) < 0
     inside &= often(tree, scopes, steps)
     time = np.where(inside, _without_first_calls(tree, found), 0)

@@ -6,6 +6,7 @@ import ast
 
 import numpy as np
 
+from leadline.analysis.calls_in_source import name_of
 from leadline.analysis.columns import factorized
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.schema import FrameKind
@@ -159,5 +160,5 @@ def _is_number(value: ast.expr) -> bool:
     if not isinstance(value, ast.Call):
         return False
     called = value.func
-    name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+    name = name_of(called)
     return name in ("item", "float", "int", "detach", "tolist", "len", "numpy")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from leadline._dataclass import dataclass
+from leadline.analysis.calls_in_source import name_of
 from leadline.analysis.columns import Mask
 from leadline.analysis.functions import METRIC
 from leadline.analysis.origin import Origin, origin
@@ -265,10 +266,7 @@ def _methods(tree: ast.Module, function: ast.AST) -> list[ast.AST]:
     while left:
         for node in ast.walk(left.pop()):
             called = node.func if isinstance(node, ast.Call) else None
-            name = (
-                called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
-            )
-            one = by_name.get(name)
+            one = by_name.get(name_of(called))
             if one is not None and one is not function and one not in found:
                 found.append(one)
                 left.append(one)
@@ -317,19 +315,22 @@ def _makers(case: Case) -> tuple[list[Line], list[str]]:
 
 def _instead(case: Case, row: int, sampled: list[SampledFunction]) -> str:
     """What the line that makes most of the batches' cost tells to do; else the line that asks for batches."""
-    everything = int(case.tree.exclusive(METRIC).sum[case.in_phase("data loading")].sum())
-    rows = [one.row for one in sampled[:1] if one.ns >= _MOSTLY * everything]
+    rows = [one.row for one in sampled[:1] if one.ns >= _MOSTLY * _sampled_ns(case)]
     lines = [line for one in (*rows, row) if (line := case.line(one)) is not None]
     return next((told for line in lines if (told := instead_at(case, line.file, line.line))), "")
 
 
+def _sampled_ns(case: Case) -> int:
+    """CPU time of loading by samples, in every process."""
+    return int(case.tree.exclusive(METRIC).sum[case.in_phase("data loading")].sum())
+
+
 def _sampled(case: Case, one: SampledFunction) -> str:
     """`61 % of the CPU time of loading in Images.__getitem__ (data.py:12), mostly in argsort (40 %)`."""
-    everything = int(case.tree.exclusive(METRIC).sum[case.in_phase("data loading")].sum())
     line = case.line(one.row)
     where = f" ({line.short}:{line.line})" if line else ""
     called = f", mostly in {names_of([one])}" if one.called else ""
-    return f"{percent(one.ns / max(everything, 1))} of the CPU time of loading in {one.name}{where}{called}"
+    return f"{percent(one.ns / max(_sampled_ns(case), 1))} of the CPU time of loading in {one.name}{where}{called}"
 
 
 def _fractions(workers: int, cpus: int) -> tuple[float, float, float]:

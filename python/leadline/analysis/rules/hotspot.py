@@ -6,7 +6,7 @@ import numpy as np
 
 from leadline.analysis.columns import Rows, sums_in_order
 from leadline.analysis.compilers import compilers
-from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.base import Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.analysis.rules.collectives import collectives
 from leadline.analysis.rules.library_lines import library_lines
 from leadline.analysis.rules.place import TELLING, instead_at, known_of
@@ -151,14 +151,18 @@ def _python(case: Case, row: int) -> str:
     return f"{line.function or line.short} in Python" if line else "one line"
 
 
+def _line_and_operator(case: Case, row: int) -> tuple[Line | None, str]:
+    inner = int(case.analysis.scopes.inner[row])
+    return case.line(row), case.name(inner) if inner >= 0 else ""
+
+
 def _instead(case: Case, row: int) -> str:
-    line, inner = case.line(row), int(case.analysis.scopes.inner[row])
-    return instead_at(case, line.file, line.line, case.name(inner) if inner >= 0 else "") if line is not None else ""
+    line, what = _line_and_operator(case, row)
+    return instead_at(case, line.file, line.line, what) if line is not None else ""
 
 
 def _known(case: Case, row: int) -> tuple[str, ...]:
     """What tells the cause of the line, where anything does."""
-    line, inner = case.line(row), int(case.analysis.scopes.inner[row])
-    what = case.name(inner) if inner >= 0 else ""
+    line, what = _line_and_operator(case, row)
     known = known_of(case, line.file, line.line, what, least=TELLING) if line is not None else ""
     return (f"the line {known}",) if known else ()

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from leadline.analysis.calls_in_source import unique_lines
+from leadline.analysis.calls_in_source import name_of, unique_lines
 from leadline.analysis.columns import Rows
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Line, Option, Rule, Severity, Values
@@ -130,7 +130,7 @@ def _of_the_size(case: Case, rows: Rows) -> list[Line]:
 def _filling(function: ast.AST) -> Iterator[int]:
     for node in ast.walk(function):
         if isinstance(node, ast.Call) and (
-            _last(node.func) in _FILLS or any(one.arg in _ASKS for one in node.keywords)
+            name_of(node.func) in _FILLS or any(one.arg in _ASKS for one in node.keywords)
         ):
             yield node.lineno
 
@@ -138,10 +138,6 @@ def _filling(function: ast.AST) -> Iterator[int]:
 def _asking(tree: ast.AST) -> Iterator[int]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and (
-            _last(node.func) == "pad_sequence" or any(one.arg in _ASKS[:2] for one in node.keywords)
+            name_of(node.func) == "pad_sequence" or any(one.arg in _ASKS[:2] for one in node.keywords)
         ):
             yield node.lineno
-
-
-def _last(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from leadline.analysis.calls_in_source import name_of
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Severity
 from leadline.units import duration, percent
@@ -50,7 +51,11 @@ def read_of_sorted(function: ast.AST, line: int) -> str:
     places that were chosen; empty otherwise."""
     above = {child: node for node in ast.walk(function) for child in ast.iter_child_nodes(node)}
     for node in ast.walk(function):
-        if isinstance(node, ast.Call) and _name(node.func) in _SORTS and node.lineno <= line <= (node.end_lineno or 0):
+        if (
+            isinstance(node, ast.Call)
+            and name_of(node.func) in _SORTS
+            and node.lineno <= line <= (node.end_lineno or 0)
+        ):
             return _read(function, node, above)
     return ""
 
@@ -85,7 +90,7 @@ def _of_one_result(node: ast.AST, above: dict[ast.AST, ast.AST]) -> ast.AST:
     if isinstance(parent, ast.Attribute) and parent.attr in _PARTS:
         return parent
     is_first = isinstance(parent, ast.Subscript) and isinstance(parent.slice, ast.Constant)
-    if isinstance(node, ast.Call) and is_first and _name(node.func) == "sort" and parent is not None:
+    if isinstance(node, ast.Call) and is_first and name_of(node.func) == "sort" and parent is not None:
         return parent
     return node
 
@@ -94,7 +99,7 @@ def _is_pick(value: ast.AST, user: ast.AST | None) -> bool:
     """`indices.gather(1, chosen)`, `torch.gather(indices, 1, chosen)`."""
     called = user if isinstance(user, ast.Call) else None
     return (isinstance(user, ast.Attribute) and user.attr in _PICKS) or (
-        called is not None and _name(called.func) in _PICKS and called.args[:1] == [value]
+        called is not None and name_of(called.func) in _PICKS and called.args[:1] == [value]
     )
 
 
@@ -117,7 +122,3 @@ def _bounds(one: ast.expr) -> bool:
 def _is_all(one: ast.expr) -> bool:
     is_dots = isinstance(one, ast.Constant) and one.value is Ellipsis
     return is_dots or (isinstance(one, ast.Slice) and one.lower is one.upper is one.step is None)
-
-
-def _name(called: ast.expr) -> str:
-    return called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""

@@ -7,6 +7,7 @@ import ast
 import math
 from collections.abc import Iterator
 
+from leadline.analysis.calls_in_source import name_of
 from leadline.analysis.case import Case
 from leadline.analysis.rules.by_shape import shapes_of
 from leadline.analysis.rules.place.at import At, own_nodes
@@ -94,9 +95,9 @@ def _long_windows(case: Case, at: At) -> Iterator[Fact]:
 def _new_iterators(nodes: list[ast.AST]) -> Iterator[Fact]:
     """`next(iter(loader))`."""
     for node in nodes:
-        if isinstance(node, ast.Call) and _name(node.func) == "next" and node.args:
+        if isinstance(node, ast.Call) and name_of(node.func) == "next" and node.args:
             inner = node.args[0]
-            if isinstance(inner, ast.Call) and _name(inner.func) == "iter" and len(inner.args) == 1:
+            if isinstance(inner, ast.Call) and name_of(inner.func) == "iter" and len(inner.args) == 1:
                 text = ast.unparse(inner.args[0])
                 yield Fact("does", f"makes a new iterator of {text} to take one item of it", 0.8, _ONE_ITERATOR)
 
@@ -105,10 +106,10 @@ def _permutations(nodes: list[ast.AST]) -> Iterator[Fact]:
     """`jax.random.choice(key, n, (k,), replace=False)`, `torch.randperm(n)[:k]`."""
     for node in nodes:
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Call) and isinstance(node.slice, ast.Slice):
-            if _name(node.value.func) in _PERMUTES and node.value.args and node.slice.upper is not None:
+            if name_of(node.value.func) in _PERMUTES and node.value.args and node.slice.upper is not None:
                 of = ast.unparse(node.value.args[-1])
                 yield Fact("reads", f"shuffles all of {of} to take the first", 0.8, _DRAW)
-        elif isinstance(node, ast.Call) and _name(node.func) in _CHOICES:
+        elif isinstance(node, ast.Call) and name_of(node.func) in _CHOICES:
             replace = next((one.value for one in node.keywords if one.arg == "replace"), None)
             if isinstance(replace, ast.Constant) and replace.value is False and len(node.args) >= 1:
                 of = ast.unparse(node.args[1 if len(node.args) > 1 and "key" in ast.unparse(node.args[0]) else 0])
@@ -125,13 +126,13 @@ def _both_branches(at: At) -> Iterator[Fact]:
         node.args[0].id: node
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
-        and _name(node.func) == "vmap"
+        and name_of(node.func) == "vmap"
         and node.args
         and isinstance(node.args[0], ast.Name)
     }
     for name, vmap in mapped.items():
         for node in ast.walk(functions[name]) if name in functions else ():
-            if not isinstance(node, ast.Call) or _name(node.func) not in ("cond", "switch") or not _of_lax(node.func):
+            if not isinstance(node, ast.Call) or name_of(node.func) not in ("cond", "switch") or not _of_lax(node.func):
                 continue
             branches = [
                 functions[one.id] for one in ast.walk(node) if isinstance(one, ast.Name) and one.id in functions
@@ -147,7 +148,3 @@ def _both_branches(at: At) -> Iterator[Fact]:
 
 def _of_lax(called: ast.expr) -> bool:
     return isinstance(called, ast.Attribute) and ast.unparse(called.value).endswith("lax")
-
-
-def _name(called: ast.expr) -> str:
-    return called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""

@@ -12,6 +12,7 @@ import numpy as np
 
 from leadline.analysis.case import Case
 from leadline.analysis.columns import Mask, Rows
+from leadline.analysis.rules.by_shape import shapes_of
 from leadline.analysis.rules.place.at import At, at_line, loop_of
 from leadline.analysis.rules.place.fact import Fact
 from leadline.analysis.workclass import classes_of_nodes
@@ -98,11 +99,8 @@ def _tells_often(number: float) -> float:
 
 
 def _shapes(case: Case, row: int) -> list[Shape]:
-    recorded = case.tree.node(row).detail.get("shapes")
-    if not isinstance(recorded, list):
-        return []
-    made = [tuple(int(size) for size in one) for one in recorded if isinstance(one, list) and one]
-    return [one for one in made if one != (0,)]  # a result that is yet to be allocated
+    """Of its tensors, without a result that is yet to be allocated."""
+    return [one for one in shapes_of(case, row) if one and one != (0,)]
 
 
 def _types(case: Case, row: int) -> list[str]:

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from leadline.analysis.calls_in_source import name_of, text_of
 from leadline.analysis.case import Case
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.place.at import At, cost_of, own_nodes, statement_at
@@ -60,11 +61,6 @@ def searched(case: Case, at: At) -> list[Fact]:
     return [*found, *_skipped_later(case, at)]
 
 
-def _text(node: ast.AST) -> str:
-    text = ast.unparse(node)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-
-
 def _spends(case: Case, at: At) -> Iterator[Fact]:
     cost = cost_of(case)[at.mine]
     whole = max(float(cost.sum()), 1.0)
@@ -80,9 +76,14 @@ def _membership(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
         if isinstance(node, ast.Compare) and isinstance(node.ops[-1], ast.In | ast.NotIn):
             whose = node.comparators[-1]
             if _is_list(at, whose):
-                text = _text(whose)
+                text = text_of(whose, _LONGEST)
                 instead = f"Make {text} a set or a dict: `in` compares a list's elements one after the other."
-                yield Fact("reads", f"looks for {_text(node.left)} in the list {text} from its start", 0.75, instead)
+                yield Fact(
+                    "reads",
+                    f"looks for {text_of(node.left, _LONGEST)} in the list {text} from its start",
+                    0.75,
+                    instead,
+                )
 
 
 def _is_list(at: At, node: ast.expr) -> bool:
@@ -141,7 +142,7 @@ def _makes_list(value: ast.expr, *, filled: bool) -> bool:
         return True
     if isinstance(value, ast.Call):
         called = value.func
-        name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+        name = name_of(called)
         return name in _MAKES_LISTS
     return False
 
@@ -178,7 +179,7 @@ def _skipped_later(case: Case, at: At) -> list[Fact]:
         statement = statement_at(source, node.line)
         test = _test_after(source.function(node.line), statement) if statement is not None else None
         if test is not None:
-            text = _text(test)
+            text = text_of(test, _LONGEST)
             here = "" if node.line == at.line else f" of line {node.line}"
             return [
                 Fact(

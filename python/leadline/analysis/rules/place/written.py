@@ -6,12 +6,12 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 
+from leadline.analysis.calls_in_source import name_of, text_of
 from leadline.analysis.rules.partly_used import only_asked_for
 from leadline.analysis.rules.place.at import At, own_nodes
 from leadline.analysis.rules.place.fact import Fact
 from leadline.analysis.rules.sorted_for_few import read_of_sorted
 
-_LONGEST = 40
 _JOINS = frozenset(("cat", "concat", "concatenate", "append", "vstack", "hstack", "stack"))
 _DRAWS = frozenset(("choice", "choices", "multinomial"))
 _SMALLER = re.compile(
@@ -77,33 +77,24 @@ def written(at: At) -> list[Fact]:
     return [*found, *_partly_read(at), *_smaller_later(at)]
 
 
-def _text(node: ast.AST) -> str:
-    text = ast.unparse(node)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-
-
-def _last(called: ast.expr) -> str:
-    return called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
-
-
 def _selects(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
     """`table[table["customer"] == one]`: all rows are compared to find some."""
     for node in nodes:
         if isinstance(node, ast.Subscript):
             compared = next((one for one in ast.walk(node.slice) if isinstance(one, ast.Compare)), None)
             if compared is not None and not isinstance(compared.ops[0], ast.In | ast.NotIn | ast.Is | ast.IsNot):
-                yield Fact("reads", f"compares all of {_text(compared.left)} to select from it", 0.65, _GROUP)
-        elif isinstance(node, ast.Call) and _last(node.func) in _FINDS and node.args:
+                yield Fact("reads", f"compares all of {text_of(compared.left)} to select from it", 0.65, _GROUP)
+        elif isinstance(node, ast.Call) and name_of(node.func) in _FINDS and node.args:
             given = node.args[0]
             if isinstance(given, ast.Compare) and not isinstance(given.ops[0], ast.Is | ast.IsNot):
-                yield Fact("reads", f"compares all of {_text(given.left)} to select from it", 0.65, _GROUP)
+                yield Fact("reads", f"compares all of {text_of(given.left)} to select from it", 0.65, _GROUP)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _selects_by(node):
-            yield Fact("reads", f"goes through all of {_text(node.func.value)} to select from it", 0.6)
+            yield Fact("reads", f"goes through all of {text_of(node.func.value)} to select from it", 0.6)
 
 
 def _selects_by(call: ast.Call) -> bool:
     """`ids.isin(chosen)`, `table.query("price > 3")`."""
-    name = _last(call.func)
+    name = name_of(call.func)
     return name == "isin" or (name == "query" and isinstance(next(iter(call.args), None), ast.Constant | ast.JoinedStr))
 
 
@@ -113,7 +104,7 @@ def _sets_part(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             of = node.func.value
             if isinstance(of, ast.Subscript) and isinstance(of.value, ast.Attribute) and of.value.attr == "at":
-                yield Fact("copies", f"copies all of {_text(of.value.value)} to change a part of it", 0.75)
+                yield Fact("copies", f"copies all of {text_of(of.value.value)} to change a part of it", 0.75)
 
 
 def _joins_itself(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
@@ -124,11 +115,11 @@ def _joins_itself(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
     targets = assign.targets if isinstance(assign, ast.Assign) else []
     kept = {ast.unparse(one) for target in targets for one in _elements(target)}
     for node in nodes:
-        if isinstance(node, ast.Call) and _last(node.func) in _JOINS:
+        if isinstance(node, ast.Call) and name_of(node.func) in _JOINS:
             for one in (inner for given in node.args[:2] for inner in _elements(given)):
                 whose = one.value if isinstance(one, ast.Subscript) else one
                 if ast.unparse(whose) in kept and not (computes and isinstance(whose, ast.Name)):
-                    yield Fact("copies", f"copies all of {_text(whose)} to add to it", 0.75, _ADD)
+                    yield Fact("copies", f"copies all of {text_of(whose)} to add to it", 0.75, _ADD)
 
 
 def _elements(node: ast.expr) -> list[ast.expr]:
@@ -138,12 +129,12 @@ def _elements(node: ast.expr) -> list[ast.expr]:
 def _draws(_: At, nodes: list[ast.AST]) -> Iterator[Fact]:
     """`np.random.choice(n, k, p=p)`: a draw goes through all weights."""
     for node in nodes:
-        if isinstance(node, ast.Call) and _last(node.func) in _DRAWS:
+        if isinstance(node, ast.Call) and name_of(node.func) in _DRAWS:
             weights = next((one.value for one in node.keywords if one.arg in ("p", "weights")), None)
-            if weights is None and _last(node.func) == "multinomial" and node.args:
+            if weights is None and name_of(node.func) == "multinomial" and node.args:
                 weights = node.args[0]
             if weights is not None:
-                yield Fact("reads", f"goes through all of {_text(weights)} to draw from it", 0.65)
+                yield Fact("reads", f"goes through all of {text_of(weights)} to draw from it", 0.65)
 
 
 def _goes_through(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
@@ -158,7 +149,7 @@ def _goes_through(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
         )
         for side in sides:
             if isinstance(side, ast.Subscript) and isinstance(side.slice, ast.Slice) and _is_kept(side.value):
-                yield Fact("reads", f"computes on all of {_text(side)}", 0.6)
+                yield Fact("reads", f"computes on all of {text_of(side)}", 0.6)
 
 
 def _is_kept(node: ast.expr) -> bool:
@@ -170,29 +161,29 @@ def _calls(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
     for node in nodes:
         if not isinstance(node, ast.Call):
             continue
-        name = _last(node.func)
+        name = name_of(node.func)
         whose = node.func.value if isinstance(node.func, ast.Attribute) else None
         if _KNOWN_CALLS.get(name):
             yield Fact("does", _KNOWN_CALLS[name], 0.6)
-        elif name in _OPENS or (name == "load" and whose is not None and _last(whose) in _LOADS_OF):
-            yield Fact("does", f"reads a file, by {_text(node.func)}", 0.5)
+        elif name in _OPENS or (name == "load" and whose is not None and name_of(whose) in _LOADS_OF):
+            yield Fact("does", f"reads a file, by {text_of(node.func)}", 0.5)
         elif name in _LISTS:
-            yield Fact("does", f"lists the files of a folder, by {_text(node.func)}", 0.6)
-        elif whose is not None and _last(whose) == "re" and name in _MATCHES and node.args:
-            yield Fact("does", f"matches the regular expression {_text(node.args[0])}", 0.5)
+            yield Fact("does", f"lists the files of a folder, by {text_of(node.func)}", 0.6)
+        elif whose is not None and name_of(whose) == "re" and name in _MATCHES and node.args:
+            yield Fact("does", f"matches the regular expression {text_of(node.args[0])}", 0.5)
         elif name in _EACH and node.args and isinstance(node.args[0], ast.Lambda):
-            yield Fact("does", f"calls Python for each element of {_text(whose or node.func)}", 0.6)
-        elif name in ("jit", "pmap") and whose is not None and _last(whose) == "jax":
+            yield Fact("does", f"calls Python for each element of {text_of(whose or node.func)}", 0.6)
+        elif name in ("jit", "pmap") and whose is not None and name_of(whose) == "jax":
             yield Fact("does", "makes a new compiled function", 0.6)
         elif name in _SEARCHES and whose is not None and len(node.args) == 1 and not at.operator:
             if not _is_module(at, whose):
-                yield Fact("reads", f"searches {_text(whose)} from its start", 0.5)
+                yield Fact("reads", f"searches {text_of(whose)} from its start", 0.5)
         elif name == "insert" and node.args and ast.unparse(node.args[0]) == "0":
-            yield Fact("copies", f"moves all of {_text(whose or node.func)} to put one in front", 0.5, _DEQUE)
+            yield Fact("copies", f"moves all of {text_of(whose or node.func)} to put one in front", 0.5, _DEQUE)
         elif name == "pop" and node.args and ast.unparse(node.args[0]) == "0":
-            yield Fact("copies", f"moves all of {_text(whose or node.func)} to take the first", 0.5, _DEQUE)
+            yield Fact("copies", f"moves all of {text_of(whose or node.func)} to take the first", 0.5, _DEQUE)
         elif name == "sorted" and node.args and not at.operator:
-            yield Fact("reads", f"sorts all of {_text(node.args[0])}", 0.5)
+            yield Fact("reads", f"sorts all of {text_of(node.args[0])}", 0.5)
 
 
 def _is_module(at: At, node: ast.expr) -> bool:
@@ -217,11 +208,11 @@ def _in_loop(at: At, _: list[ast.AST]) -> Iterator[Fact]:
         inner = at.loops[-1]
         over = inner.node
         if isinstance(over, ast.For | ast.AsyncFor):
-            yield Fact("loop", f"runs for each of {_text(over.iter)}, in the loop at line {inner.first}", 0.55)
+            yield Fact("loop", f"runs for each of {text_of(over.iter)}, in the loop at line {inner.first}", 0.55)
         elif inner.kind == "comprehension":
             of = over.generators[-1].iter if hasattr(over, "generators") else None
             if isinstance(of, ast.expr):
-                yield Fact("loop", f"runs for each of {_text(of)}, in a comprehension", 0.5)
+                yield Fact("loop", f"runs for each of {text_of(of)}, in a comprehension", 0.5)
 
 
 def _columns(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
@@ -232,7 +223,7 @@ def _columns(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
             first = index.elts[0]
             if isinstance(first, ast.Slice) and first.lower is first.upper is first.step is None:
                 assert isinstance(node, ast.Subscript)
-                yield Fact("reads", f"picks columns of {_text(node.value)} one by one", 0.55)
+                yield Fact("reads", f"picks columns of {text_of(node.value)} one by one", 0.55)
 
 
 _LOOKS: tuple[Callable[[At, list[ast.AST]], Iterator[Fact]], ...] = (
@@ -295,7 +286,7 @@ def _in_chain(tree: ast.AST, names: set[str]) -> str:
     for node in ast.walk(tree):
         if not isinstance(node, ast.List | ast.Tuple):
             continue
-        steps = [_last(one.func) if isinstance(one, ast.Call) else _last(one) for one in node.elts]
+        steps = [name_of(one.func) if isinstance(one, ast.Call) else name_of(one) for one in node.elts]
         place = next((at for at, one in enumerate(steps) if one in names and not _SMALLER.match(one)), -1)
         later = next((one for one in steps[place + 1 :] if _SMALLER.match(one)), "") if place >= 0 else ""
         if later:
@@ -320,9 +311,9 @@ def _in_block(function: ast.AST, at: At) -> str:
 
 
 def _smaller_call(node: ast.AST, names: set[str] | None) -> str:
-    if not isinstance(node, ast.Call) or not _SMALLER.match(_last(node.func)):
+    if not isinstance(node, ast.Call) or not _SMALLER.match(name_of(node.func)):
         return ""
     given = [*node.args[:1], *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
     if names is not None and not any(isinstance(one, ast.Name) and one.id in names for one in given):
         return ""
-    return _last(node.func)
+    return name_of(node.func)
