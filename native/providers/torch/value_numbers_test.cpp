@@ -6,8 +6,10 @@
 #include <ostream>
 #include <vector>
 
+#include "base/safe_pages.h"
 #include "providers/torch/value.h"
 
+using leadline::SafePages;
 using leadline::torch::kInteger;
 using leadline::torch::RecordFunction;
 using leadline::torch::Symbols;
@@ -55,13 +57,15 @@ void learn() {
 
 }  // namespace
 
-TEST_CASE("Lists of numbers, and of such lists, are known again") {
+// What a list looks like is learnt by reads through the kernel, which an emulated processor and some sandboxes forbid.
+TEST_CASE("Lists of numbers, and of such lists, are known again where the kernel reads for this process") {
   learn();
+  const bool learnt = SafePages::allowed();
   const List numbers{0, 1, std::vector<Value>(200, of(7))};
-  CHECK(known_again(of(numbers)));
+  CHECK(known_again(of(numbers)) == learnt);
   const List pair{0, 1, {of(1), of(2)}};
   const List pairs{0, 1, std::vector<Value>(50, of(pair))};
-  CHECK(known_again(of(pairs)));
+  CHECK(known_again(of(pairs)) == learnt);
   ValueNumbers::stop();
 }
 
