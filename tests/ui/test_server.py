@@ -28,7 +28,7 @@ def served(tmp_path):
     profile.meta.update(format={"name": "leadline", "version": 2})
     path = tmp_path / "run.leadline"
     write_profile(path, profile)
-    server = ViewServer(View([(str(path), open_profile(path))]))
+    server = ViewServer(View.opened([str(path)], open_profile))
     thread = threading.Thread(target=server.serve, daemon=True)
     thread.start()
     yield server, path, source
@@ -93,6 +93,29 @@ def test_a_profile_that_has_gone_is_shown_as_it_was_opened(served, tmp_path):
     assert status == 200
     (tmp_path / "again.leadline").write_bytes(body)
     assert open_profile(tmp_path / "again.leadline").tree.inclusive("time").sum[0] == 5
+
+
+@pytest.mark.parametrize("when", ["while it is read", "afterwards", "in its place"])
+def test_the_tree_and_the_report_are_of_one_file(tmp_path, when):
+    path, newer = tmp_path / "run.leadline", tmp_path / "newer.leadline"
+    for file, ns in ((path, 5), (newer, 7)):
+        write_profile(file, build(f"operator aten::mm | time={ns} call_time={ns}"))
+
+    def replace():
+        path.write_bytes(newer.read_bytes()) if when == "in its place" else newer.replace(path)
+
+    def read(name):
+        opened = open_profile(name)
+        if when == "while it is read":
+            replace()
+        return opened
+
+    view = View.opened([str(path)], read)
+    if when != "while it is read":
+        replace()
+    (tmp_path / "shown.leadline").write_bytes(view.answer("profile/0", {})[1])
+    assert open_profile(tmp_path / "shown.leadline").tree.inclusive("time").sum[0] == 5
+    assert json.loads(view.answer("report/0", {})[1])["totals"]["time"]["sum"] == 5
 
 
 def test_the_verb_prints_the_address_and_ends_with_an_interrupt(served):
@@ -167,7 +190,7 @@ def test_the_page_is_there_before_the_profile_and_the_rest_waits_for_it(tmp_path
         asking = threading.Thread(target=lambda: got.append(get(server, base(server) + "profile/0")))
         asking.start()
         assert not got
-        opening.opened(View([(str(path), open_profile(path))]))
+        opening.opened(View.opened([str(path)], open_profile))
         asking.join(20)
         assert got == [(200, path.read_bytes())]
         assert get(server, base(server))[1] != b"early"

@@ -65,7 +65,7 @@ def _opened(names: list[str]) -> View:
     from leadline.cli.files import open_profile
     from leadline.report.view import View
 
-    return View([(name, open_profile(name)) for name in names])
+    return View.opened(names, open_profile)
 
 
 def _live(arguments: argparse.Namespace) -> int:

@@ -4,12 +4,14 @@ profile names. It only reads, and hands out no other file than those.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
+import os
 import stat
 import threading
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,20 +29,33 @@ if TYPE_CHECKING:
 
 _TOP = 200
 
+Mark = tuple[int, int, int]
+"""Inode, time of the last change and size of a file."""
+
 
 class View:
-    """What is shown: profiles that are open, by the names to show for them; answers are made once, when asked."""
+    """What is shown: profiles that are open, by the names to show for them; answers are made once, when asked.
 
-    def __init__(self, profiles: Sequence[tuple[str, Profile]]) -> None:
+    A file is handed out as it is only while nothing has taken its place since `opened` began to read it. A page that is
+    loaded again shows what was opened.
+    """
+
+    def __init__(self, profiles: Sequence[tuple[str, Profile]], marks: Sequence[Mark | None] = ()) -> None:
         self._names = [name for name, _ in profiles]
         self._profiles = [profile for _, profile in profiles]
-        self._marks = [_mark(name) for name in self._names]
+        self._marks = marks or [None] * len(profiles)
         self._made: dict[str, bytes] = {}
         self._lock = threading.Lock()
         self._reading = threading.Lock()
         self._sources: PageSources | None = None
         self._predictors: dict[int, Any] = {}
         self._aligned: Aligned | None = None
+
+    @classmethod
+    def opened(cls, names: Sequence[str], read: Callable[[str], Profile]) -> View:
+        """Of files, traces, folders and addresses. Raises what `read` does."""
+        marks = [_mark(name) for name in names]  # before they are read
+        return cls([(name, read(name)) for name in names], marks)
 
     def answer(self, path: str, query: dict[str, list[str]]) -> tuple[str, bytes] | None:
         """(content type, body); None where there is no such thing."""
@@ -74,10 +89,13 @@ class View:
 
     def _bytes(self, index: int) -> bytes:
         """The file itself while it is the one that was opened; else, and of traces and folders, what was opened."""
-        if self._marks[index] is not None and self._marks[index] == _mark(self._names[index]):
-            data = Path(self._names[index]).read_bytes()
-            if zipfile.is_zipfile(io.BytesIO(data)):
-                return data
+        if self._marks[index] is not None:
+            with contextlib.suppress(OSError), Path(self._names[index]).open("rb") as file:
+                before = _mark_of(os.fstat(file.fileno()))
+                data = file.read()
+                unchanged = before == _mark_of(os.fstat(file.fileno())) == self._marks[index]
+                if unchanged and zipfile.is_zipfile(io.BytesIO(data)):
+                    return data
         return self.packed(index)
 
     def packed(self, index: int) -> bytes:
@@ -158,10 +176,13 @@ class View:
             return self._sources.text(file)
 
 
-def _mark(name: str) -> tuple[int, int, int] | None:
+def _mark(name: str) -> Mark | None:
     """What tells a file from the one that replaces it; None for a folder or an address."""
     try:
-        found = Path(name).stat()
+        return _mark_of(Path(name).stat())
     except OSError:
         return None
+
+
+def _mark_of(found: os.stat_result) -> Mark | None:
     return (found.st_ino, found.st_mtime_ns, found.st_size) if stat.S_ISREG(found.st_mode) else None
