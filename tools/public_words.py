@@ -3,8 +3,11 @@
 
     python tools/public_words.py TRACE.json[.gz] ...    traces of public programs, whose kernels' names are read too
 
-`public_words.txt`: words that public libraries name their operators and kernels with. A name stays only where each of
-its words is in the list.
+`public_words.txt`: words that public libraries name their kernels with. A name stays only where each of its words is in
+the list.
+
+`public_operators.txt`: operators, nodes of autograd and regions of PyTorch, and operators of public libraries in the
+traces. A name stays only where the list has it as a whole.
 
 `public_functions.txt`: functions, classes, modules and folders of public packages that stand on hot paths, from the
 packages installed here; those that are not keep what the list had. A name stays only where each of its parts is in the
@@ -25,6 +28,7 @@ from pathlib import Path
 
 REPORT = Path(__file__).resolve().parent.parent / "python/leadline/report"
 OUT = REPORT / "public_words.txt"
+OPERATORS = REPORT / "public_operators.txt"
 FUNCTIONS = REPORT / "public_functions.txt"
 WORD = re.compile(r"[A-Za-z]+")
 LIBRARIES = re.compile(
@@ -43,6 +47,17 @@ int long float double bool const template lambda anonymous namespace operator st
 enable if type true false bfloat half Half BFloat cache modifier evict first last ns ms us bytes count sum mean poi
 per red tem fused fwd bwd rrelu relu gelu silu softmax layernorm sgemm hgemm dgemm tn nn nt fma
 """
+
+NAMESPACES = re.compile(
+    r"(aten|prims?|_?c10d(_functional(_autograd)?)?|inductor(_prims)?|mkl(dnn)?|onednn|profiler|quantized|sparse|symm_mem|fbgemm"
+    r"|torch::distributed::reducer|torch\.distributed\.ddp\.reducer)::\w+"
+)
+COLLECTIVES = """
+all_reduce broadcast reduce all_gather _all_gather_base reduce_scatter _reduce_scatter_base all_to_all all_to_allv
+gather scatter send recv barrier coalesced all_reduce_barrier all_gather_coalesced reduce_scatter_tensor_coalesced
+all_gather_into_tensor_coalesced all_reduce_coalesced
+"""
+NODES = "AccumulateGrad CopySlices CopyBackwards GraphRoot Error DelayedError UndefinedGrad"
 
 DEFINED = re.compile(r"^\s*(?:async\s+)?(?:def|class)\s+(\w+)", re.MULTILINE)
 STANDARD = """
@@ -121,18 +136,47 @@ def of_torch() -> Iterator[str]:
     yield from (name for name in dir(torch.nn) + dir(torch.optim) + dir(torch.nn.functional) if name[0] != "_")
 
 
-def of_trace(path: Path) -> Iterator[str]:
+def operators() -> Iterator[str]:
+    import torch
+
+    for name in torch._C._dispatch_get_all_op_names():
+        if NAMESPACES.fullmatch(base := name.partition(".")[0]):
+            yield base
+    functions = Path(torch.__file__).parent / "include/torch/csrc/autograd/generated/Functions.h"
+    nodes = {*re.findall(r"struct TORCH_API (\w+)", functions.read_text()), *NODES.split()}
+    yield from nodes
+    yield from (f"torch::autograd::{name}" for name in nodes)
+    for name in dir(torch.optim):
+        if isinstance(getattr(torch.optim, name), type):
+            yield from (f"Optimizer.{call}#{name}.{call}" for call in ("step", "zero_grad"))
+    yield from (
+        f"{backend}:{name}" for backend in ("nccl", "gloo", "mpi", "ucc", "xccl") for name in COLLECTIVES.split()
+    )
+    yield from ("record_param_comms", "DistributedDataParallel.forward", "detach", "detach_")
+
+
+def events_of(path: Path) -> list[dict[str, object]]:
     data = path.read_bytes()
     text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8", "replace")
     try:
         found = json.loads(text)
     except ValueError:
-        return
-    for event in found.get("traceEvents", []) if isinstance(found, dict) else []:
+        return []
+    return list(found.get("traceEvents", [])) if isinstance(found, dict) else []
+
+
+def of_trace(path: Path) -> Iterator[str]:
+    for event in events_of(path):
         name, category = str(event.get("name", "")), event.get("cat")
         if category in ("kernel", "gpu_memcpy", "gpu_memset") and LIBRARIES.match(name):
             yield name
         if category in ("cuda_runtime", "cuda_driver", "Runtime") and re.fullmatch(r"(cuda|cu|hip)[A-Z]\w*", name):
+            yield name
+
+
+def operators_of(path: Path) -> Iterator[str]:
+    for event in events_of(path):
+        if event.get("cat") in ("cpu_op", "Operator") and NAMESPACES.fullmatch(name := str(event.get("name", ""))):
             yield name
 
 
@@ -151,10 +195,13 @@ def main() -> int:
         names += of_trace(Path(path))
     words = {word for name in names for word in WORD.findall(name) if len(word) > 1}
     OUT.write_text("\n".join(sorted(words)) + "\n", encoding="ascii")
+    known = OPERATORS.read_text(encoding="ascii").splitlines() if OPERATORS.exists() else []
+    found = {*known, *operators(), *(name for path in sys.argv[1:] for name in operators_of(Path(path)))}
+    OPERATORS.write_text("\n".join(sorted(found)) + "\n", encoding="ascii")
     known = FUNCTIONS.read_text(encoding="ascii").split() if FUNCTIONS.exists() else []
     functions = {name for name in (*known, *of_packages()) if name.isascii() and len(name) > 1}
     FUNCTIONS.write_text("\n".join(sorted(functions)) + "\n", encoding="ascii")
-    print(f"{len(words)} words, {len(functions)} functions, modules and folders")
+    print(f"{len(words)} words, {len(found)} operators, {len(functions)} functions, modules and folders")
     return 0
 
 

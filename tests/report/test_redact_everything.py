@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import zipfile
@@ -152,6 +153,69 @@ def test_of_names_in_public_packages_only_those_on_the_list_stay(words: list[str
     frames = f"process p | pid=1\n  thread t | tid=1\n    python Module.{name} @ {file}"
     made = list(redacted(build(frames), frozenset(PARTS)).tables.strings)
     assert any(name in text for text in made) == (name in listed)
+
+
+OF_PUBLIC_WORDS = st.lists(
+    st.sampled_from(["add", "norm", "attention", "flash", "linear", "gemm", "relu", "grad", "mm", "native", "step"]),
+    min_size=1,
+    max_size=4,
+)
+"""Names that a program may choose, although each of their words is public."""
+
+
+def kept(kind: str, name: str) -> bool:
+    frames = f"process p | pid=1\n  thread t | tid=1\n    {kind} NAME"
+    made = build(frames)
+    strings = [name if text == "NAME" else text for text in made.tables.strings]
+    from leadline.profiles.tables import StringBuilder, Tables
+
+    builder = StringBuilder()
+    for text in strings:
+        builder.add(text)
+    tables = Tables({**made.tables.columns, "strings": builder.columns()})
+    return name in redacted(type(made)(tables, made.meta), frozenset(PARTS)).tables.strings
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    OF_PUBLIC_WORDS,
+    st.sampled_from(["operator", "region"]),
+    st.sampled_from(["{}", "aten::{}", "torch::{}", "mylib::{}", "Optimizer.step#{}.step", "{}Backward0", "nccl:{}"]),
+)
+def test_operators_and_regions_stay_by_their_whole_names(words: list[str], kind: str, form: str) -> None:
+    name = form.format("_".join(words))
+    listed = Path(redact.__file__).with_name("public_operators.txt").read_text("ascii").splitlines()
+    assert kept(kind, name) == (name in listed)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    OF_PUBLIC_WORDS,
+    st.sampled_from(
+        [
+            *("{}", "{}_kernel", "gemm_{}", "flash_{}_fwd", "cutlass_{}", "ampere_{}", "sm90_{}", "triton_{}", "triton_poi_{}"),
+            *("nccl_{}", "cudnn_{}", "void gemm_{}<float>(float*)", "void {}::add<float>(float*)", "void {}<at::Half>(at::Half*)"),
+            *("void at::native::vectorized_elementwise_kernel<4, {}_x>(int)", "void thrust::transform<int, {}::grad>(int)"),
+        ]
+    ),
+)  # fmt: skip
+def test_a_kernel_of_ones_own_does_not_stay_for_its_public_words(words: list[str], form: str) -> None:
+    assert not kept("kernel", form.format("_".join(words)))
+
+
+@settings(max_examples=200, deadline=None)
+@given(OF_PUBLIC_WORDS)
+def test_a_kernel_of_inductor_stays_where_it_joins_public_operators(words: list[str]) -> None:
+    listed = Path(redact.__file__).with_name("public_operators.txt").read_text("ascii").splitlines()
+    operators = {name.rpartition("::")[2] for name in listed}
+    splits = itertools.product((False, True), repeat=len(words) - 1)
+    joined = []
+    for split in splits:
+        parts = [words[0]]
+        for word, ends in zip(words[1:], split, strict=True):
+            parts = [*parts, word] if ends else [*parts[:-1], f"{parts[-1]}_{word}"]
+        joined.append(all(part in operators for part in parts))
+    assert kept("kernel", f"triton_red_fused_{'_'.join(words)}_3") == any(joined)
 
 
 @pytest.mark.parametrize(

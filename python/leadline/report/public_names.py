@@ -1,7 +1,8 @@
 """Which names of operators, kernels, classes, functions and files are public, so that `leadline redact` may keep them.
 
-A name is public where each of its words is in `public_words.txt`, which tools/public_words.py makes from PyTorch and
-traces of public programs. A word of one's own anywhere in a name, `triton_poi_fused_acme_add_0`, makes it one's own.
+Operators and regions are public where `public_operators.txt` has the whole name, since a program chooses its own names.
+Kernels, copies and calls of drivers are public where each of their words is in `public_words.txt` and, of a kernel, the
+form is that of a library (public_kernels.py). tools/public_words.py makes the lists from PyTorch and public traces.
 
 Of Python's functions and files each part has to be in `public_functions.txt` as a whole, also inside of an installed
 package: a package of one's own may be called as a public one, and a public one may run what was made at run time.
@@ -42,6 +43,21 @@ def is_public_name(name: str) -> bool:
     if len(name) > _MOST or _STRANGE.search(name):
         return False
     return all(len(word) == 1 or word in _listed("public_words.txt") for word in _WORD.findall(name))
+
+
+_NODE = "autograd::engine::evaluate_function: "
+_STEP = re.compile(r"ProfilerStep#\d+")
+
+
+def is_public_operator(name: str) -> bool:
+    """Whether PyTorch gives this name, as a whole, to an operator, to a node of autograd or to a region."""
+    return bool(_STEP.fullmatch(name)) or name.removeprefix(_NODE) in _listed("public_operators.txt")
+
+
+@lru_cache(maxsize=1)
+def public_operator_words() -> frozenset[str]:
+    """Names of public operators without their namespaces, as Inductor joins them."""
+    return frozenset(name.rpartition("::")[2] for name in _listed("public_operators.txt"))
 
 
 def is_public_function(name: str) -> bool:

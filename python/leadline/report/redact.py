@@ -20,11 +20,13 @@ from leadline._dataclass import dataclass, field
 from leadline.profiles import Profile, Tables
 from leadline.profiles.tables import Array, StringBuilder, empty_columns
 from leadline.profiles.tree import json_object
+from leadline.report.public_kernels import is_public_kernel
 from leadline.report.public_names import (
     is_public_function,
     is_public_library,
     is_public_module,
     is_public_name,
+    is_public_operator,
     is_public_part,
     public_package,
 )
@@ -38,20 +40,7 @@ _DETAILS = (
     *("direction", "from", "to", "link", "vendor", "architecture", "compute_units", "wavefront", "partition"),
 )
 """Keys of a frame's or device's detail that say nothing of the program."""
-_OPERATORS = re.compile(
-    r"(aten|prims?|_?c10d(_functional)?|torch|profiler|inductor|nccl|gloo|mkldnn)::?\w[\w.: ]*"
-    r"|(autograd::engine::evaluate_function: )?(torch::autograd::)?[A-Z]\w*Backward\d+"
-    r"|Optimizer\.(step|zero_grad)#[\w.]+|ProfilerStep#\d+|record_param_comms"
-)
-"""Operators and regions of torch, as far as their words are public too. Nodes of autograd end in a number; those of
-functions of one's own do not."""
 _LINKS = ("xGMI", "PCIe", "other")
-_KERNELS = re.compile(
-    r"((void )?(at::|c10::|cub::|thrust::|cutlass|cudnn|cublas|nccl|ampere_|volta_|turing_|hopper_|sm\d+_|nvjet|gemm)"
-    r"|(void )?(ck|rocprim|hipcub)::"
-    r"|Cijk_|batched_transpose_\d|(sub|op)tensor\w*|gridwise_|igemm_|naive_conv_|__amd_rocclr_|miopen|MIOpen"
-    r"|Mem(cpy|set)|flash_|triton_(poi|per|red|tem|for)_).*"
-)
 _CLASSES = re.compile(
     r"Linear|Conv[123]d|BatchNorm[12]d|(Layer|RMS|Group)Norm|Embedding(Bag)?|Dropout|ReLU|GELU|SiLU|Sigmoid|Tanh|Softmax|"
     r"Sequential|Module(List|Dict)|MultiheadAttention|Transformer(En|De)coder(Layer)?|(Max|Avg|AdaptiveAvg)Pool2d|LSTM|GRU|"
@@ -186,10 +175,10 @@ class _Redaction:
         if kind == FrameKind.MODULE:
             return ".".join(word if word.isdigit() else self._names.of("module", word) for word in name.split("."))
         if kind == FrameKind.OPERATOR:
-            return name if _is_operator(name) else self._names.of("operator", name)
+            return name if is_public_operator(name) else self._names.of("operator", name)
         if kind in (FrameKind.KERNEL, FrameKind.COLLECTIVE):
-            return name if _KERNELS.fullmatch(name) and is_public_name(name) else self._names.of("kernel", name)
-        return name if _is_operator(name) else self._names.of("region", name)
+            return name if is_public_kernel(name) else self._names.of("kernel", name)
+        return name if is_public_operator(name) else self._names.of("region", name)
 
     def _file(self, file: str) -> str:
         if not file:
@@ -346,10 +335,6 @@ def _statuses(available: object) -> dict[str, Any]:
         for name, status in available.items()
         if isinstance(status, dict) and is_public_name(name)
     }
-
-
-def _is_operator(name: str) -> bool:
-    return bool(_OPERATORS.fullmatch(name)) and is_public_name(name)
 
 
 def _version(value: object) -> str:
