@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "base/ids.h"
 
@@ -29,6 +30,12 @@ struct TraceEvent {
   friend bool operator==(const TraceEvent&, const TraceEvent&) = default;
 };
 
+// The events that a source held at a moment.
+struct TraceEventExtent {
+  std::int64_t from_ns = 0;           // of those that began then or later
+  std::vector<std::uint32_t> counts;  // of each list of the source
+};
+
 class TraceEventSource {
  public:
   virtual ~TraceEventSource() = default;
@@ -39,8 +46,12 @@ class TraceEventSource {
   // Grows with every event that comes and whenever some are taken back, and never otherwise.
   virtual std::uint64_t changes() const noexcept = 0;
 
-  // Every event there is, in no order; may run while threads add more.
-  virtual void for_each_event(const std::function<void(const TraceEvent&)>& f) const = 0;
+  // What there is now. Both may run while threads add more.
+  virtual TraceEventExtent extent() const = 0;
+  // The same events in the same order each time; it is no order of time.
+  virtual void for_each_of(const TraceEventExtent& extent, const std::function<void(const TraceEvent&)>& f) const = 0;
+
+  void for_each_event(const std::function<void(const TraceEvent&)>& f) const { for_each_of(extent(), f); }
 };
 
 }  // namespace leadline

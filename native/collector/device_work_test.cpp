@@ -50,7 +50,7 @@ TEST_CASE("A piece of work with several contexts is booked by shares that add up
   CHECK(synchronized == 7);
   CHECK(program.measured("main/b/fused", MetricKind::kGpuTime).sum / 1'000'000'000 == 333'333);
   REQUIRE(program.shown.events.has_value());
-  const auto& kinds = program.shown.events->kind;
+  const auto kinds = program.kinds_of_events();
   CHECK(std::count(kinds.begin(), kinds.end(), static_cast<uint8_t>(EventKind::kKernel)) == 1);
   CHECK(losses().total(LossKind::kGpuRecordUnattributed) == 0);
 }
@@ -93,6 +93,6 @@ TEST_CASE("What the device's library did on the host is an event and no time of 
   CHECK(program.measured("main/a/loading", MetricKind::kGpuTime).count == 0);
   CHECK(program.measured("main/a/loading", MetricKind::kCallTime).sum == 100);
   REQUIRE(program.shown.events.has_value());
-  const auto& kinds = program.shown.events->kind;
+  const auto kinds = program.kinds_of_events();
   CHECK(std::count(kinds.begin(), kinds.end(), static_cast<uint8_t>(EventKind::kOverhead)) == 1);
 }

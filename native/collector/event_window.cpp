@@ -114,18 +114,25 @@ EventLane& EventWindow::create_lane() {
   return **lane;
 }
 
-void EventWindow::for_each_event(const std::function<void(const TraceEvent&)>& f) const {
-  const std::int64_t told_from_ns = told_from_ns_.load(std::memory_order_relaxed);
+TraceEventExtent EventWindow::extent() const {
+  TraceEventExtent extent{told_from_ns_.load(std::memory_order_relaxed), {}};
   const std::uint32_t lanes = lanes_->size();
+  extent.counts.reserve(std::size_t{2} * lanes);
   for (std::uint32_t i = 0; i < lanes; ++i) {
+    extent.counts.push_back((*lanes_)[i]->plain_.size());
+    extent.counts.push_back((*lanes_)[i]->whole_.size());
+  }
+  return extent;
+}
+
+void EventWindow::for_each_of(const TraceEventExtent& extent, const std::function<void(const TraceEvent&)>& f) const {
+  for (std::uint32_t i = 0; i < extent.counts.size() / 2; ++i) {
     const EventLane& lane = *(*lanes_)[i];
-    const std::uint32_t plain = lane.plain_.size();
-    for (std::uint32_t at = 0; at < plain; ++at) {
-      if (lane.plain_[at].start_ns >= told_from_ns) f(lane.plain_[at].whole());
+    for (std::uint32_t at = 0; at < extent.counts[std::size_t{2} * i]; ++at) {
+      if (lane.plain_[at].start_ns >= extent.from_ns) f(lane.plain_[at].whole());
     }
-    const std::uint32_t whole = lane.whole_.size();
-    for (std::uint32_t at = 0; at < whole; ++at) {
-      if (lane.whole_[at].start_ns >= told_from_ns) f(lane.whole_[at]);
+    for (std::uint32_t at = 0; at < extent.counts[std::size_t{2} * i + 1]; ++at) {
+      if (lane.whole_[at].start_ns >= extent.from_ns) f(lane.whole_[at]);
     }
   }
 }

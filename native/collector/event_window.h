@@ -99,7 +99,8 @@ class EventWindow final : public TraceEventSource {
   // A lane for the calling thread, which keeps the reference until clear(). Throws std::bad_alloc.
   EventLane& create_lane();
 
-  void for_each_event(const std::function<void(const TraceEvent&)>& f) const override;
+  TraceEventExtent extent() const override;
+  void for_each_of(const TraceEventExtent& extent, const std::function<void(const TraceEvent&)>& f) const override;
   std::uint64_t size() const noexcept;
   std::uint64_t changes() const noexcept override;
   std::size_t held_bytes() const noexcept;

@@ -3,10 +3,8 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -21,6 +19,7 @@
 #include "base/clock.h"
 #include "base/losses.h"
 #include "base/own_thread.h"
+#include "base/wake.h"
 #include "session/session.h"
 #include "session/termination.h"
 
@@ -81,7 +80,7 @@ class Session::Flusher {
   void end() {
     if (!thread_.joinable()) return;
     stop_.store(true);
-    sem_post(wake_);
+    wake_->post();
     thread_.join();
     wait_until_uncounted(tid_.load());
   }
@@ -98,7 +97,7 @@ class Session::Flusher {
     // outlives a rest: a program that forks all the time still writes each interval.
     if (due_ns_.load() == 0) due_in(interval_ < 1.0 ? interval_ : 1.0);
     for (;;) {
-      wait(static_cast<double>(due_ns_.load() - now_ns()) / 1e9);
+      wake_->wait(due_ns_.load() - now_ns());
       const bool due = now_ns() >= due_ns_.load();
       if (stop_.load() && !due) return;
       if (const int signal = termination::pending(); signal != 0) {
@@ -117,25 +116,12 @@ class Session::Flusher {
   }
   void due_in(double seconds) noexcept { due_ns_.store(now_ns() + static_cast<int64_t>(seconds * 1e9)); }
 
-  void wait(double seconds) noexcept {
-    if (seconds <= 0) return;
-    timespec until{};
-    clock_gettime(CLOCK_REALTIME, &until);  // the only clock that sem_timedwait knows
-    const auto nanoseconds = static_cast<int64_t>(seconds * 1e9) + until.tv_nsec;
-    until.tv_sec += nanoseconds / 1'000'000'000;
-    until.tv_nsec = nanoseconds % 1'000'000'000;
-    int result = 0;
-    do {
-      result = sem_timedwait(wake_, &until);
-    } while (result != 0 && errno == EINTR);
-  }
-
   static constexpr double kForeverS = 1e9;  // thirty years
   static constexpr int64_t kNever = INT64_MAX;
 
   Session& session_;
   double interval_;
-  sem_t* wake_ = nullptr;  // a semaphore, since a signal handler can post nothing else
+  Wake* wake_ = nullptr;
   std::atomic<bool> stop_{false};
   std::atomic<int64_t> due_ns_{0};  // when the next segment is; 0: not known yet
   std::atomic<pid_t> tid_{0};

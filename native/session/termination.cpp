@@ -16,7 +16,7 @@ constexpr std::array kSignals = {SIGTERM, SIGHUP, SIGXCPU};
 
 // A signal handler can reach only globals; all are lock-free.
 std::atomic<pid_t> g_listener{0};  // the process that listens; its forked child has another number
-sem_t g_wake;                      // never destroyed: a handler may post it while its listener goes
+Wake g_wake;                       // never destroyed: a handler may post it while its listener goes
 std::atomic<int> g_pending{0};
 // Asks a second time where a segment hangs, as on a network file system that has gone.
 constexpr itimerspec kLongest = {{0, 0}, {5, 0}};
@@ -31,7 +31,7 @@ void on_signal(int signal) {
       die(first);  // the last segment takes too long: whoever asks a second time does not wait for it
     } else {
       if (g_limited) timer_settime(g_limit, 0, &kLongest, nullptr);
-      sem_post(&g_wake);
+      g_wake.post();
     }
   } else {
     die(signal);
@@ -41,13 +41,13 @@ void on_signal(int signal) {
 
 }  // namespace
 
-sem_t* listen() noexcept {
+Wake* listen() noexcept {
   g_pending.store(0);
   sigevent again{};
   again.sigev_notify = SIGEV_SIGNAL;
   again.sigev_signo = SIGTERM;
   g_limited = timer_create(CLOCK_MONOTONIC, &again, &g_limit) == 0;
-  sem_init(&g_wake, 0, 0);
+  g_wake.clear();
   g_listener.store(getpid());
   for (const int signal : kSignals) {
     struct sigaction before {};

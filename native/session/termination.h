@@ -6,12 +6,12 @@
 // nobody listens dies at once.
 #pragma once
 
-#include <semaphore.h>
+#include "base/wake.h"
 
 namespace leadline::termination {
 
-// Signals are remembered and post the semaphore that is returned, new at each call. One listener per process.
-sem_t* listen() noexcept;
+// Signals are remembered and wake who waits for what is returned. One listener per process.
+Wake* listen() noexcept;
 // Nobody listens any more, in this process or in the child of a fork.
 void forget() noexcept;
 // The signal that wants to end the process, or 0.

@@ -1,5 +1,7 @@
 #include "testing/failing_allocator.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
@@ -17,8 +19,17 @@ void* allocate(std::size_t size, std::size_t alignment) noexcept {
   if (here.made == here.call_at) here.call();
   if (here.fail || here.made == here.fail_at || (here.fail_every != 0 && here.made % here.fail_every == 0))
     return nullptr;
-  if (alignment <= alignof(std::max_align_t)) return std::malloc(std::max<std::size_t>(size, 1));
-  return std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  void* const memory = alignment <= alignof(std::max_align_t)
+                           ? std::malloc(std::max<std::size_t>(size, 1))
+                           : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  here.bytes += static_cast<std::int64_t>(malloc_usable_size(memory));
+  here.most_bytes = std::max(here.most_bytes, here.bytes);
+  return memory;
+}
+
+void release(void* memory) noexcept {
+  t_allocations.bytes -= static_cast<std::int64_t>(malloc_usable_size(memory));
+  std::free(memory);
 }
 
 void* or_throw(void* memory) {
@@ -34,6 +45,7 @@ constexpr std::size_t kUsual = alignof(std::max_align_t);
 using leadline::testing::allocate;
 using leadline::testing::kUsual;
 using leadline::testing::or_throw;
+using leadline::testing::release;
 using Size = std::size_t;
 using Alignment = std::align_val_t;
 using NoThrow = std::nothrow_t;
@@ -50,15 +62,15 @@ using NoThrow = std::nothrow_t;
 [[gnu::noinline]] void* operator new[](Size size, Alignment to, const NoThrow&) noexcept {
   return allocate(size, Size(to));
 }
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete[](void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, Size) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete[](void* memory, Size) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, const NoThrow&) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete[](void* memory, const NoThrow&) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, Alignment) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete[](void* memory, Alignment) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, Size, Alignment) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete[](void* memory, Size, Alignment) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, Alignment, const NoThrow&) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete[](void* memory, Alignment, const NoThrow&) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { release(memory); }
+[[gnu::noinline]] void operator delete[](void* memory) noexcept { release(memory); }
+[[gnu::noinline]] void operator delete(void* memory, Size) noexcept { release(memory); }
+[[gnu::noinline]] void operator delete[](void* memory, Size) noexcept { release(memory); }
+[[gnu::noinline]] void operator delete(void* memory, const NoThrow&) noexcept { release(memory); }
+[[gnu::noinline]] void operator delete[](void* memory, const NoThrow&) noexcept { release(memory); }
+[[gnu::noinline]] void operator delete(void* memory, Alignment) noexcept { release(memory); }
+[[gnu::noinline]] void operator delete[](void* memory, Alignment) noexcept { release(memory); }
+[[gnu::noinline]] void operator delete(void* memory, Size, Alignment) noexcept { release(memory); }
+[[gnu::noinline]] void operator delete[](void* memory, Size, Alignment) noexcept { release(memory); }
+[[gnu::noinline]] void operator delete(void* memory, Alignment, const NoThrow&) noexcept { release(memory); }
+[[gnu::noinline]] void operator delete[](void* memory, Alignment, const NoThrow&) noexcept { release(memory); }

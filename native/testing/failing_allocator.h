@@ -15,6 +15,8 @@ struct Allocations {
   std::uint64_t fail_at = 0;     // when `made` reaches this; 0: none
   std::uint64_t call_at = 0;     // the same for `call`, which may not allocate
   void (*call)() = nullptr;
+  std::int64_t bytes = 0;       // what it has allocated less what it has freed
+  std::int64_t most_bytes = 0;  // the largest that this was
 };
 extern constinit thread_local Allocations t_allocations;
 

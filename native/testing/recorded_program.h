@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "collector/collector.h"
@@ -63,6 +64,15 @@ class RecordedProgram {
       path = path.empty() ? name : name + "/" + path;
     }
     return path;
+  }
+  std::vector<std::uint8_t> kinds_of_events() const {
+    std::vector<std::uint8_t> kinds;
+    shown.events->for_each_column([&](std::string_view name, const auto& values) {
+      if constexpr (std::is_same_v<decltype(values), const std::vector<std::uint8_t>&>) {
+        if (name == "kind") kinds = values;
+      }
+    });
+    return kinds;
   }
   std::vector<std::string> paths() const {
     std::vector<std::string> all;

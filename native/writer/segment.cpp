@@ -184,7 +184,7 @@ WriteResult SegmentWriter::write_files(const std::string& path, const SegmentSou
   const bool changed = opened && (whole || kept_->events != changes);
   Snapshot snapshot = take_snapshot(kept_->tree, sources, changed ? WithEvents::kYes : WithEvents::kNo);
   held_bytes_.store(kept_->tree.held_bytes(), std::memory_order_relaxed);
-  std::optional<tables::Events> apart;
+  std::optional<EventTable> apart;
   if (!whole) apart = std::exchange(snapshot.events, std::nullopt);
   WriteResult result = write_tables(path, snapshot);
   if (!result) return result;

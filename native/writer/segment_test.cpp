@@ -18,9 +18,12 @@
 #include <numeric>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
+#include "testing/failing_allocator.h"
 #include "writer/snapshot.h"
 
 using namespace leadline;
@@ -74,8 +77,9 @@ class Events final : public TraceEventSource {
  public:
   bool was_opened() const noexcept override { return opened; }
   std::uint64_t changes() const noexcept override { return events.size() + ended; }
-  void for_each_event(const std::function<void(const TraceEvent&)>& f) const override {
-    for (const TraceEvent& event : events) f(event);
+  TraceEventExtent extent() const override { return {0, {static_cast<std::uint32_t>(events.size())}}; }
+  void for_each_of(const TraceEventExtent& extent, const std::function<void(const TraceEvent&)>& f) const override {
+    for (std::uint32_t i = 0; i < extent.counts[0]; ++i) f(events[i]);
   }
   void add(const ThreadTree& tree, std::int64_t start_ns) {
     TraceEvent event;
@@ -296,6 +300,43 @@ TEST_CASE("The events of a window that has closed are not written again, and the
   CHECK(last.bytes > first.bytes);
   CHECK(folder.files() == 1);
   CHECK(content(path).find("events.start_ns.npy") != std::string::npos);
+}
+
+TEST_CASE("A large window is written without being in memory once more") {
+  constexpr std::int64_t kEvents = 100'000;
+  constexpr std::int64_t kBytes = 24;  // of an event: two numbers of 32 bits, and 8 bytes of one column twice at most
+  const Folder folder;
+  Fixture f;
+  f.measure();
+  Events events;
+  f.sources.events = &events;
+  for (std::int64_t i = 0; i < kEvents; ++i) events.add(f.registry[ThreadIndex{0}], kEvents - i);
+  SegmentWriter writer;
+  const std::int64_t before = testing::t_allocations.bytes;
+  testing::t_allocations.most_bytes = before;
+  REQUIRE(writer.write(folder.file("a.segment"), f.sources, false));
+  CHECK(testing::t_allocations.most_bytes - before < kEvents * kBytes + 1'000'000);
+}
+
+TEST_CASE("Events that come while a window is written are not of its table") {
+  Fixture f;
+  f.measure();
+  Events events;
+  f.sources.events = &events;
+  ThreadTree& tree = f.registry[ThreadIndex{0}];
+  for (const std::int64_t start_ns : {30, 10, 20}) events.add(tree, start_ns);
+  const Snapshot snapshot = take_snapshot(f.sources);
+  std::vector<std::size_t> rows;
+  std::vector<std::int64_t> starts;
+  snapshot.events->for_each_column([&](std::string_view name, const auto& values) {
+    rows.push_back(values.size());
+    if constexpr (std::is_same_v<const std::vector<std::int64_t>&, decltype(values)>) {
+      if (name == "start_ns") starts = values;
+    }
+    events.add(f.registry.create(static_cast<std::uint32_t>(rows.size()) + 1, "late"), 5);
+  });
+  CHECK(starts == std::vector<std::int64_t>{10, 20, 30});
+  CHECK(rows == std::vector<std::size_t>(15, 3));
 }
 
 TEST_CASE("Events that cannot be written leave the earlier ones, and come when there is room") {

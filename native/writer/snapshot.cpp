@@ -1,10 +1,8 @@
 #include "writer/snapshot.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -39,51 +37,6 @@ void add_freed_later(MergedTree& tree, MemoryLedger& ledger) {
   for (const FreedLater& freed : ledger.freed_later()) {
     tree.add(tree.resolve(freed.thread, freed.node), {MetricKind::kFreeBytes, freed.device, kNoStream}, freed.bytes);
   }
-}
-
-// Column by column, so that a window of a million events is not in memory once more as rows.
-tables::Events events_table(MergedTree& tree, const TraceEventSource& source) {
-  const auto row = [&](ThreadIndex thread) {
-    if (!tree.has_thread(thread)) return std::int32_t{-1};
-    tree.thread_node(thread);  // its row is made when the thread is new
-    return static_cast<std::int32_t>(raw(thread));
-  };
-  tables::Events table;
-  source.for_each_event([&](const TraceEvent& event) {
-    table.start_ns.push_back(event.start_ns);
-    table.duration_ns.push_back(event.duration_ns);
-    table.kind.push_back(static_cast<std::uint8_t>(event.kind));
-    table.node.push_back(raw(tree.resolve(event.tree, event.node)));
-    table.thread.push_back(row(event.thread));
-    table.device.push_back(event.device);
-    table.stream.push_back(event.stream);
-    table.correlation.push_back(event.correlation);
-    table.sequence.push_back(event.sequence);
-    table.forward_thread.push_back(row(event.forward_thread));
-    table.bytes.push_back(event.bytes);
-    table.awaits.push_back(event.awaits);
-    table.awaits_correlation.push_back(event.awaits_correlation);
-    table.graph_node.push_back(event.graph_node);
-    table.step.push_back(event.step);
-  });
-  std::vector<std::uint32_t> order(table.start_ns.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return table.start_ns[a] < table.start_ns[b]; });
-  const auto sort = [&](auto&... columns) {
-    const auto one = [&](auto& column) {
-      std::remove_reference_t<decltype(column)> sorted;
-      sorted.reserve(order.size());
-      for (const std::uint32_t from : order) sorted.push_back(column[from]);
-      column = std::move(sorted);
-    };
-    (one(columns), ...);
-  };
-  auto& [start, duration, kind, node, thread, device, stream, correlation, sequence, forward, bytes, awaits, awaited,
-         graph, step] = table;
-  sort(start, duration, kind, node, thread, device, stream, correlation, sequence, forward, bytes, awaits, awaited,
-       graph, step);
-  return table;
 }
 
 void fill_tree(Snapshot& snapshot, const MergedTree& tree) {
@@ -303,7 +256,7 @@ Snapshot take_snapshot(MergedTree& tree, const SegmentSources& sources, WithEven
     add_freed_later(tree, *sources.ledger);
   }
   const bool with_events = events == WithEvents::kYes && sources.events != nullptr && sources.events->was_opened();
-  if (with_events) snapshot.events = events_table(tree, *sources.events);
+  if (with_events) snapshot.events.emplace(tree, *sources.events);
   snapshot.open_places = open_places(tree, sources);
   fill_tree(snapshot, tree);
   fill_threads(snapshot, tree, sources.trees, sources.process.pid);

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/schema_generated.h"
+#include "writer/event_table.h"
 #include "writer/merged_tree.h"
 #include "writer/segment.h"
 
@@ -19,7 +20,7 @@ struct Snapshot {
   tables::Devices devices;
   tables::Losses losses;
   std::optional<tables::OpenPlaces> open_places;  // only where threads are inside something
-  std::optional<tables::Events> events;           // only when there was a trace window
+  std::optional<EventTable> events;               // only when there was a trace window
   std::optional<tables::OwnCost> own_cost;
   std::optional<tables::Steps> steps;  // only where steps ended
   std::optional<tables::StepWalls> step_walls;

@@ -1,6 +1,7 @@
 """A program drawn by a seed: regions that nest, cross and outlive each other, records that come late and in any order,
-threads that end, forks at any depth, pauses, windows, full disks, signals, a session that ends and begins anew, and an
-end of any kind. It counts for itself what was done; what the profile says is compared with that.
+kernels of a fake GPU, threads that end, forks at any depth, pauses, windows, full disks, signals, steps of the system's
+clock, and an end of any kind, below a supervisor or without. It counts for itself what was done; what the profile says is
+compared with that.
 
 One process after the other and one thread at a time, so that a seed is the same program each time. What is left to
 chance is when threads of Leadline's run.
@@ -13,16 +14,39 @@ import os
 import random
 import resource
 import signal
+import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+
+from tests.nvidia import fake_gpu
+from tests.stepped_clock import set_clock
 
 import leadline
 from leadline.capture.current import CURRENT
 
 ENDS = ("stop", "stop", "open", "exit", "killed")
 """`open`: stopped with regions open; `exit`: os._exit; `killed`: SIGKILL."""
+SUPERVISED_ENDS = (*ENDS, "orphaned", "terminated")
+"""`orphaned`: the supervisor is killed, and the program goes on; `terminated`: the supervisor is asked to end."""
+INTERVALS_S = (0.05, 1.0, 60.0)
+LONGEST_S = 20.0
+"""That anything which comes by itself is waited for."""
+
+
+class Gpu:
+    """A fake GPU whose records come as its seed says."""
+
+    def __init__(self, draw: random.Random) -> None:
+        import ctypes
+
+        fake_gpu.load()
+        driver = ctypes.CDLL(f"{os.environ['FAKES']}/libcuda.so.1")
+        driver.fake_test_delivery.argtypes = [ctypes.c_int32, ctypes.c_size_t, ctypes.c_size_t]
+        driver.fake_test_delivery(draw.randrange(3), draw.choice((0, 0, 3)), draw.choice((2, 64)))
+        self.streams = [None, fake_gpu.new_stream(), fake_gpu.new_stream()]
 
 
 class Program:
@@ -31,6 +55,10 @@ class Program:
     def __init__(self, seed: int, tell: Callable[[str], None]) -> None:
         self.draw = random.Random(seed)
         self.tell = tell
+        self.gpu: Gpu | None = None
+        self.interval_s = 0.0
+        self.launched: Counter[str] = Counter()  # nanoseconds by kernel
+        self.wrong: list[str] = []
         self.ended: Counter[str] = Counter()  # calls of regions by name
         self.booked: Counter[str] = Counter()  # nanoseconds by kernel
         self.sure: Counter[str] = Counter()  # calls that a segment holds for sure
@@ -43,8 +71,8 @@ class Program:
 
     def run(self, actions: int) -> None:
         kinds = ("calls", "begin", "end", "late", "thread", "fork", "pause", "window", "flush", "step", "full",
-                 "signal", "generator")  # fmt: skip
-        weights = (8, 6, 6, 5, 2, 1, 2, 2, 2, 2, 1, 2, 3)
+                 "signal", "generator", "launch", "clock")  # fmt: skip
+        weights = (8, 6, 6, 5, 2, 1, 2, 2, 2, 2, 1, 2, 3, 6, 1)
         for kind in self.draw.choices(kinds, weights, k=actions):
             self.tell(kind)
             getattr(self, f"do_{kind}")()
@@ -102,6 +130,40 @@ class Program:
             kernel, took = f"k{self.draw.randrange(4)}", self.draw.randrange(1, 10_000)
             if leadline.book([("kernel", kernel)], {"gpu_time": took}, below=self.places.pop(), device="cuda:0"):
                 self.booked[kernel] += took
+
+    def do_launch(self) -> None:
+        """Kernels, some of them waited for. A forked child cannot use the GPU."""
+        name, took = f"g{self.draw.randrange(3)}", self.draw.randrange(1, 20_000)
+        times, stream, waits = self.draw.randrange(1, 12), self.draw.randrange(3), self.draw.random() < 0.3
+        if self.gpu is None or self.depth:
+            return
+        for _ in range(times):
+            fake_gpu.launch(name.encode(), took, self.gpu.streams[stream])
+        if waits:
+            fake_gpu.runtime().cudaDeviceSynchronize()
+        if not self.paused:
+            self.launched[name] += took * times
+
+    def do_clock(self) -> None:
+        """The clock of the day is set; segments come as often as before."""
+        set_clock(self.draw.choice((-86400, -1, 0, 1, 86400)))
+        if self.depth or self.full or self.interval_s > 0.1:
+            return
+        before, until = self.segments(), time.monotonic() + LONGEST_S
+        while self.segments() == before:
+            if time.monotonic() > until:
+                return self.wrong.append("No segment is written since the clock was set.")
+            threading.Event().wait(0.005)
+
+    @staticmethod
+    def segments() -> set[tuple[str, int]]:
+        found = set()
+        for path in Path("out.leadline.part").glob("*/*.segment"):
+            try:
+                found.add((path.name, path.stat().st_ino))
+            except FileNotFoundError:  # replaced just now
+                continue
+        return found
 
     def do_thread(self) -> None:
         thread = threading.Thread(target=self.do_calls)
@@ -164,27 +226,51 @@ class Program:
         os.kill(os.getpid(), signal.SIGUSR1)
 
 
-def main(seed: int, folder: Path, tell: Callable[[str], None] = lambda _: None) -> None:
+def main(seed: int, folder: Path, tell: Callable[[str], None] = lambda _: None, *, supervised: bool = False) -> None:
     """Run the program of a seed in `folder`; it leaves `told.json` there, and a profile or its parts. Does not return
-    where its end is not `stop`."""
+    where its end is not `stop`. `supervised`: it is measured already."""
     os.chdir(folder)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     program = Program(seed, tell)
-    leadline.start("out.leadline", quiet=True, flush_interval_s=program.draw.choice((0.05, 1.0, 60.0)), memory=False)
+    program.interval_s = interval_of(seed)
+    if program.draw.random() < 0.4:
+        program.gpu = Gpu(program.draw)
+    if not supervised:
+        leadline.start("out.leadline", quiet=True, flush_interval_s=program.interval_s, memory=False)
     program.run(program.draw.randrange(5, 60))
     if program.full:
         program.do_full()
-    end = program.draw.choice(ENDS)
+    end = program.draw.choice(SUPERVISED_ENDS if supervised else ENDS)
     tell(f"end: {end}")
-    while end == "stop" and program.open:
+    while end in ("stop", "orphaned", "terminated") and program.open:
         if program.paused:
             program.do_pause()
         program.do_end()
     told = {"ended": program.ended, "booked": program.booked, "sure": program.sure, "end": end,
+            "launched": program.launched, "wrong": program.wrong,
             "full": program.disk_was_full, "open": [one._name for one in program.open]}  # fmt: skip
+    if end == "terminated":
+        told["sure"] = program.ended  # a signal waits for the last segment
     Path("told.json").write_text(json.dumps(told))
     if end == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     elif end == "exit":
         os._exit(0)
-    leadline.stop()
+    elif end == "orphaned":
+        os.kill(os.getppid(), signal.SIGKILL)
+    elif end == "terminated":
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getppid(), signal.SIGTERM)
+        threading.Event().wait(LONGEST_S)
+        os._exit(3)
+    if not supervised:
+        leadline.stop()
+
+
+def interval_of(seed: int) -> float:
+    """Seconds between segments."""
+    return random.Random(f"{seed} interval").choice(INTERVALS_S)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Path.cwd(), lambda action: print(action, flush=True), supervised=True)

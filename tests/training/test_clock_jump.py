@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests import stepped_clock
 
 import leadline
 from leadline.distributed.merge import merge_files
@@ -18,27 +19,6 @@ from leadline.distributed.stretches import stretches
 pytest.importorskip("torch", reason="a loop of torch is measured")
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler is installed")
 
-# What stands in the file named by SET_BY (seconds, as text of fixed length) is added to CLOCK_REALTIME.
-CLOCK = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <time.h>
-static const char *seconds;
-__attribute__((constructor)) static void begin(void) {
-  int file = open(getenv("SET_BY"), O_RDONLY);
-  seconds = file < 0 ? "0" : mmap(0, 16, PROT_READ, MAP_SHARED, file, 0);
-}
-int clock_gettime(clockid_t clock, struct timespec *now) {
-  static int (*theirs)(clockid_t, struct timespec *);
-  if (!theirs) theirs = dlsym(RTLD_NEXT, "clock_gettime");
-  int result = theirs(clock, now);
-  if (clock == CLOCK_REALTIME && seconds) now->tv_sec += atol(seconds);
-  return result;
-}
-"""
 LOOP = """
 import sys
 import torch, leadline
@@ -66,12 +46,8 @@ prof.stop()
 def run(folder: Path, seconds: int, max_files: int = 0) -> list[Path]:
     """The files that a loop of six steps has rolled, whose clock is set by `seconds` before the fourth; by their steps."""
     folder.mkdir()
-    (folder / "clock.c").write_text(CLOCK)
-    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "clock.c", "-o", "clock.so", "-ldl"], cwd=folder, check=True)
-    set_by = folder / "set_by"
-    set_by.write_text("0".ljust(15) + "\n")
-    environment = {**os.environ, "SET_BY": str(set_by), "LD_PRELOAD": str(folder / "clock.so")}
-    arguments = [str(folder / "profiles"), str(set_by), str(seconds), str(max_files)]
+    environment = {**os.environ, **stepped_clock.make(folder)}
+    arguments = [str(folder / "profiles"), environment["SET_BY"], str(seconds), str(max_files)]
     subprocess.run([sys.executable, "-c", LOOP, *arguments], env=environment, check=True, timeout=120)
     return sorted((folder / "profiles").glob("*.leadline"), key=lambda path: steps_of(path))
 

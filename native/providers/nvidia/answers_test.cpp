@@ -2,6 +2,7 @@
 // is said, and the program goes on.
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <optional>
@@ -274,6 +275,45 @@ TEST_CASE("a stretch of replayed kernels has its launches, however long CUPTI ta
   const nvidia::ReplayDetails told = *nvidia::report().details->replay;
   CHECK(told.stretches >= 2);
   CHECK(told.launches >= 32 * (told.stretches - 1));
+}
+
+TEST_CASE("launches of other threads do not wait for what CUPTI does in one of them") {
+  const Switch after("LEADLINE_PC_AFTER", "1");
+  Fakes fakes(LEADLINE_NVIDIA_FAKES);
+  FakeGpu& gpu = fakes.gpu();
+  for (const std::string call : {"cuptiRangeProfilerEnable", "cuptiRangeProfilerStart", "cuptiRangeProfilerStop",
+                                 "cuptiPCSamplingEnable", "cuptiPCSamplingStart", "cuptiPCSamplingGetData"}) {
+    CAPTURE(call);
+    fresh(gpu);
+    locked(gpu, [&] { return gpu.unanswered = call; });
+    nvidia::Options options = quick();
+    if (call.starts_with("cuptiRange")) {
+      options.gpu_metrics = {"dram"};
+      options.replay = true;
+    } else {
+      options.instructions = "continuous";
+    }
+    REQUIRE(started(options));
+    std::thread one([&] { launch_until(fakes, [&] { return gpu.waiting_calls > 0; }); });
+    const auto becomes = [](const auto& so) {
+      const auto until = steady_clock::now() + std::chrono::seconds(4);
+      while (!so() && steady_clock::now() < until) std::this_thread::yield();
+      return so();
+    };
+    CHECK(becomes([&] { return gpu.waiting_calls == 1; }));
+    std::atomic<bool> done{false};
+    std::thread other([&] {
+      int launches = 0;
+      launch_until(fakes, [&] { return ++launches > 100; });
+      done = true;
+    });
+    CHECK(becomes([&] { return done.load(); }));
+    CHECK(gpu.waiting_calls == 1);
+    gpu.answer();
+    other.join();
+    one.join();
+    nvidia::stop();
+  }
 }
 
 }  // namespace leadline::testing

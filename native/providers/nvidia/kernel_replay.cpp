@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::int64_t kFirstCostNs = 50'000'000;    // of a window, until one was measured
 constexpr std::int64_t kLongestNs = 10'000'000'000;  // of a stretch of a thread that launches no more
+constexpr int kTries = 50;                           // for a lock that is held for a moment
 constexpr const char* kDuration = "gpu__time_duration.sum";
 thread_local bool launch_is_node = false;  // the launch that this thread is in became a node of a graph
 
@@ -189,6 +190,7 @@ void KernelReplay::open_stretch(Target& target) {
     return refuse(refusal(result, "to start"));
   }
   stretch_ = {&target, std::this_thread::get_id(), {}, {}, leadline_monitor_now(), 0, 0, false};
+  counting_.store(stretch_.thread);
   stretch_.calls.reserve(options_.at_once);
   stretch_.ended_ns.reserve(options_.at_once);
   ++said_.stretches;
@@ -199,10 +201,22 @@ bool KernelReplay::is_full(const Stretch& stretch) const {
   return stretch.calls.size() >= options_.at_once || leadline_monitor_now() - stretch.opened_ns > kLongestNs;
 }
 
+// Whether the calling thread, which launches, has the lock. If not its launch may fall into a stretch of another one.
+bool KernelReplay::may_count(std::unique_lock<std::mutex>& lock) noexcept {
+  if (counting_.load() == std::this_thread::get_id()) {
+    lock.lock();
+    return true;
+  }
+  for (int tries = 0; tries < kTries && !lock.try_lock(); ++tries) std::this_thread::yield();
+  if (!lock.owns_lock()) passed_.store(true);
+  return lock.owns_lock();
+}
+
 void KernelReplay::enter(void* context, std::int32_t device, Launch what, const Call& call) noexcept try {
   std::int64_t began = leadline_monitor_now();
   launch_is_node = false;
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (!may_count(lock)) return;
   const bool mine = stretch_.target != nullptr && stretch_.thread == std::this_thread::get_id();
   if (stretch_.target != nullptr && !mine) {
     if (stretch_.open_call != 0 || !is_full(stretch_)) {
@@ -245,6 +259,7 @@ void KernelReplay::enter(void* context, std::int32_t device, Launch what, const 
 void KernelReplay::captured() noexcept { launch_is_node = true; }
 
 bool KernelReplay::leave(bool failed) noexcept {
+  if (counting_.load() != std::this_thread::get_id()) return false;
   const std::lock_guard lock(mutex_);
   if (stretch_.target == nullptr || stretch_.open_call == 0 || stretch_.thread != std::this_thread::get_id())
     return false;
@@ -263,6 +278,7 @@ bool KernelReplay::leave(bool failed) noexcept {
 // Under mutex_, on the thread of the stretch or where no launch can be under way.
 void KernelReplay::close_stretch() {
   Target& target = *std::exchange(stretch_.target, nullptr);
+  counting_.store({});
   auto stop = sized<cupti::RangeStop>();
   stop.size = cupti::kRangeStopBytes;
   stop.profiler = target.profiler;
@@ -271,6 +287,7 @@ void KernelReplay::close_stretch() {
   const bool whole = traced("cuptiRangeProfilerStop", call_.stop, &stop) == cupti::kSuccess && stop.complete != 0 &&
                      traced("cuptiRangeProfilerDecodeData", call_.decode, &decode) == cupti::kSuccess &&
                      decode.dropped == 0;
+  stretch_.mixed = passed_.exchange(false) || stretch_.mixed;
   if (whole && !stretch_.mixed) return read(target);
   for (const std::uint32_t call : stretch_.calls) launches_.forget(call);
   gpu::count_loss(LossKind::kCountersDropped, stretch_.calls.size(),
@@ -328,6 +345,7 @@ void KernelReplay::context_destroyed(void* context) noexcept {
   Target& target = *found->second;
   if (stretch_.target == &target) {
     stretch_.target = nullptr;
+    counting_.store({});
     for (const std::uint32_t call : stretch_.calls) launches_.forget(call);
     gpu::count_loss(LossKind::kCountersDropped, stretch_.calls.size(),
                     "A context was destroyed while its kernels were replayed.");

@@ -93,6 +93,7 @@ class KernelReplay {
   Target* target_of(void* context, std::int32_t device, std::unique_lock<std::mutex>& lock);
   bool set_up(Target& target, std::string* why);
   bool make_image(Target& target);
+  bool may_count(std::unique_lock<std::mutex>& lock) noexcept;
   void open_stretch(Target& target);
   bool is_full(const Stretch& stretch) const;
   bool configure(Target& target, cupti::Result* result);
@@ -108,7 +109,11 @@ class KernelReplay {
 
   // A stretch is wanted or open, or nothing has been set up yet: launches come to enter().
   std::atomic<bool> busy_{true};
-  mutable std::mutex mutex_;  // of everything below; launches take it while busy
+  // The thread of the stretch that is open, the only one that waits for mutex_ in a launch: whoever holds it may be
+  // asking CUPTI for what takes long.
+  std::atomic<std::thread::id> counting_{};
+  std::atomic<bool> passed_{false};  // since the last stretch a launch went on without waiting for mutex_
+  mutable std::mutex mutex_;         // of everything below
   bool wanted_ = false;
   bool prepared_ = false;  // the first context that launched is set up, or refused
   bool ended_ = false;

@@ -80,6 +80,11 @@ void fake_test_refuse_sampling(std::int32_t result) {
   gpu().sampling.enable_result = gpu().counting.enable_result = result;
 }
 void fake_test_lose_device() { gpu().lose_device(); }
+// Records come in this order (0: as they were made, 1: the other way round, 2: in any), the newest `hold_back` of them
+// when they are asked for, and so many in a buffer.
+void fake_test_delivery(std::int32_t order, std::size_t hold_back, std::size_t records_per_buffer) {
+  gpu().delivery = {static_cast<Delivery::Order>(order), hold_back, 0, records_per_buffer};
+}
 std::uint32_t fake_test_finalized() { return gpu().finalized; }
 std::uint64_t fake_test_enabled_callbacks() {
   const std::lock_guard lock(gpu().mutex);
