@@ -145,8 +145,11 @@ class Program:
             self.launched[name] += took * times
 
     def do_clock(self) -> None:
-        """The clock of the day is set; segments come as often as before."""
-        set_clock(self.draw.choice((-86400, -1, 0, 1, 86400)))
+        """The clock of the day is set; segments come as often as before. Not beside the fake GPU, which waits by it."""
+        seconds = self.draw.choice((-86400, -1, 0, 1, 86400))
+        if self.gpu is not None:
+            return
+        set_clock(seconds)
         if self.depth or self.full or self.interval_s > 0.1:
             return
         before, until = self.segments(), time.monotonic() + LONGEST_S

@@ -79,8 +79,12 @@ def _supervised(seed: int, folder: Path, tell: Callable[[str], None]) -> int:
     ]
     with (folder / "stderr").open("wb") as stderr:
         started = subprocess.Popen(run, cwd=folder, stdout=subprocess.PIPE, stderr=stderr, text=True,
-                                   env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
-        said = started.communicate(timeout=LIMIT_S)[0]  # until the program has ended, if its supervisor is killed
+                                   env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True)  # fmt: skip
+        try:  # until the program has ended, if its supervisor is killed
+            said = started.communicate(timeout=LIMIT_S)[0]
+        except subprocess.TimeoutExpired:
+            os.killpg(started.pid, signal.SIGKILL)
+            said = started.communicate()[0]
     for action in said.splitlines():
         tell(action)
     return started.returncode
