@@ -6,12 +6,14 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from leadline.analysis.analyze import analyze
 from leadline.analysis.rules.hotspot import Hotspot
 from leadline.cli.main import main
-from leadline.profiles import open_profile, write_profile
+from leadline.distributed.plan import make_plan
+from leadline.profiles import Tables, open_profile, write_profile
 from leadline.profiles.build import build
 from leadline.profiles.profile import Profile
 from leadline.report.html import findings_of
@@ -68,6 +70,68 @@ def test_cases_of_odd_values(case: str, verb: str, tmp_path: Path, capsys: pytes
     code = main(asked(verb, path))
     said = capsys.readouterr().err
     assert code in (0, 2) and (code == 0 or said.count("\n") == 1)
+
+
+ONE = """
+process train.py | pid={}
+  thread MainThread | tid={} wall_ns=9000 operator_ns=5000
+    python main @ /a/train.py:3
+      operator aten::mm | time=5000 call_time=5000
+""".lstrip("\n")
+MERGES = ((), ("other.leadline",), ("other.leadline", "--by", "rank"))
+
+
+def merged(folder: Path, profile: Profile, more: tuple[str, ...]) -> int:
+    """`merge` of a profile, with another one or without."""
+    write_profile(folder / "odd.leadline", profile)
+    write_profile(folder / "other.leadline", build(ONE.format(9, 9)))
+    (folder / "out").unlink(missing_ok=True)
+    words = [str(folder / word) if word.endswith(".leadline") else word for word in ("odd.leadline", *more)]
+    return main(["merge", *words, "-o", str(folder / "out")])
+
+
+@pytest.mark.parametrize("more", MERGES)
+@pytest.mark.untrue(reason="two processes of one file are one and the same")
+def test_a_file_whose_processes_are_equal_is_merged(more: tuple[str, ...], tmp_path: Path) -> None:
+    """c36 of the review."""
+    assert merged(tmp_path, build(ONE.format(7, 7) + ONE.format(7, 8)), more) == 0
+    times = open_profile(tmp_path / "out").tree.inclusive("time").sum[0]
+    assert times == (10_000 if not more else 15_000)
+
+
+@pytest.mark.parametrize("more", MERGES)
+@pytest.mark.untrue(reason="numbers that no machine gives")
+def test_numbers_at_the_ends_of_their_types_are_merged(
+    more: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """c133 and c149 of the review."""
+    drawn = build(ONE.format(7, 7))
+    processes = drawn.tables["processes"]
+    for name, values in processes.items():
+        ends = np.iinfo(values.dtype)
+        for value in (ends.min, ends.max):
+            odd = {**processes, name: np.array([value], values.dtype)}
+            code = merged(tmp_path, Profile(Tables({**drawn.tables.columns, "processes": odd}), drawn.meta), more)
+            said = capsys.readouterr().err
+            assert code == 0 or (code == 2 and said.count("\n") == 1), f"{name}={value}: {said}"
+            assert "contradict each other" not in said
+
+
+@pytest.mark.parametrize("more", MERGES)
+@pytest.mark.parametrize("where", ["launch", "fold"])
+def test_a_job_of_more_ranks_than_there_are_machines_is_merged_at_once(
+    where: str, more: tuple[str, ...], tmp_path: Path
+) -> None:
+    drawn = build(ONE.format(7, 7))
+    for size in (-1, 2**31, 2**62):
+        of_job = {"world_size": size, "rank": 0, "job": "j"}
+        record = {"pid": 7, **({"launch": of_job} if where == "launch" else {})}
+        meta = {**drawn.meta, "processes": [record]}
+        profile = Profile(
+            drawn.tables, {**meta, "fold": {**of_job, "order": [], "by": "rank"}} if where == "fold" else meta
+        )
+        plan = make_plan([str(tmp_path / "odd.leadline")]) if merged(tmp_path, profile, more) == 0 else None
+        assert plan is None or plan.world_size == 0
 
 
 def test_a_rule_of_ours_that_fails_costs_its_finding_only(

@@ -262,7 +262,6 @@ def main(seed: int, folder: Path, tell: Callable[[str], None] = lambda _: None, 
     elif end == "orphaned":
         os.kill(os.getppid(), signal.SIGKILL)
     elif end == "terminated":
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getppid(), signal.SIGTERM)
         threading.Event().wait(LONGEST_S)
         os._exit(3)

@@ -27,6 +27,9 @@ from leadline.profiles.reader import open_head
 BY = ("role", "node", "rank")
 
 
+_MOST_RANKS = 1 << 18
+
+
 @dataclass(frozen=True)
 class ProcessHead:
     """A process as the head of its file has it."""
@@ -145,10 +148,10 @@ def read_head(file: str) -> Head:
         )
     launches = [launch for one in processes if isinstance(launch := one.record.get("launch"), dict)]
     jobs = Counter(str(launch["job"]) for launch in launches if launch.get("job"))
-    world = max((_whole(launch.get("world_size")) for launch in launches), default=0)
+    world = max((_world(launch.get("world_size")) for launch in launches), default=0)
     folded = is_folded(meta)
     if folded:
-        world = _whole(meta["fold"].get("world_size"))
+        world = _world(meta["fold"].get("world_size"))
         jobs = Counter([str(meta["fold"]["job"])] if meta["fold"].get("job") else [])
     return Head(file, tuple(processes), max(sorted(jobs), key=jobs.__getitem__, default=""), world, folded)
 
@@ -218,13 +221,16 @@ def _of_one_job(heads: list[Head], wanted: str | None, left_out: list[str]) -> t
 
 def _without_doubles(heads: list[Head], passed_over: list[str]) -> list[Head]:
     """Each process once: a file gives way whose processes all stand in others, the one with most first."""
-    held = Counter(one.identity for head in heads if not head.folded for one in head.processes)
+    # each once for a file, of which a damaged one may hold equal ones
+    held = Counter(
+        identity for head in heads if not head.folded for identity in {one.identity for one in head.processes}
+    )
     kept = []
     for head in sorted(heads, key=lambda head: (-len(head.processes), head.file), reverse=False):
         if head.folded or not head.processes or any(held[one.identity] < 2 for one in head.processes):
             kept.append(head)
             continue
-        held.subtract(one.identity for one in head.processes)
+        held.subtract({one.identity for one in head.processes})
         other = next(
             one.file
             for one in heads
@@ -318,3 +324,9 @@ def _text(value: object) -> str:
 
 def _whole(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def _world(value: object) -> int:
+    """Each rank of a job that left no file is listed, so that a number which no job has is not believed."""
+    said = _whole(value)
+    return said if 0 <= said <= _MOST_RANKS else 0
