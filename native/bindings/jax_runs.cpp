@@ -6,6 +6,9 @@
 // Each run is counted on one of the two sides, by the one that returns from it.
 //
 // The name is told apart by its object, which is kept; two functions of the same name are added up by who reads.
+//
+// From a run to the next one of its place and name is a turn of the program's loop. Python says which turns are none
+// because something of ours took part of them.
 #include <Python.h>
 #include <nanobind/nanobind.h>
 #include <pthread.h>
@@ -38,13 +41,33 @@ std::atomic<uint32_t> g_forks{0};
 PyObject* g_name = nullptr;   // "__name__"
 PyObject* g_value = nullptr;  // "value"
 
+// Turns that ended, in nanoseconds.
+struct Turns {
+  uint64_t number = 0;
+  int64_t sum = 0;
+  int64_t shortest = INT64_MAX;
+  int64_t longest = 0;
+  double squares = 0;
+
+  void add(int64_t ns) noexcept {
+    ++number;
+    sum += ns;
+    shortest = ns < shortest ? ns : shortest;
+    longest = ns > longest ? ns : longest;
+    squares += static_cast<double>(ns) * static_cast<double>(ns);
+  }
+};
+
 // Runs by place and name; found without a step that could fail.
 class Counts {
  public:
   struct Entry {
     uint64_t place = 0;  // 0: free
     PyObject* name = nullptr;
+    bool counted = false;
     uint64_t runs = 0;
+    int64_t last_ns = 0;
+    Turns turns;
   };
 
   Entry* find(uint64_t place, PyObject* name) noexcept {
@@ -56,14 +79,17 @@ class Counts {
     }
   }
 
-  void add(uint64_t place, PyObject* name) {
-    if (find(place, name) != nullptr) return;
+  Entry* at(uint64_t place, PyObject* name) {
+    if (Entry* known = find(place, name)) return known;
     if (2 * (used_ + 1) > entries_.size()) grow();
-    put({place, Py_NewRef(name), 0});
     ++used_;
+    Entry made;
+    made.place = place;
+    made.name = Py_NewRef(name);
+    return put(made);
   }
 
-  const std::vector<Entry>& entries() const noexcept { return entries_; }
+  std::vector<Entry>& entries() noexcept { return entries_; }
 
   void clear() {
     std::vector<Entry> gone;
@@ -77,10 +103,11 @@ class Counts {
     const uint64_t mixed = (place ^ reinterpret_cast<uintptr_t>(name)) * 0x9E3779B97F4A7C15U;
     return (mixed >> 32) & (entries_.size() - 1);
   }
-  void put(const Entry& entry) {
+  Entry* put(const Entry& entry) {
     size_t at = start(entry.place, entry.name);
     while (entries_[at].place != 0) at = (at + 1) & (entries_.size() - 1);
     entries_[at] = entry;
+    return &entries_[at];
   }
   void grow() {
     std::vector<Entry> old(entries_.empty() ? 64 : 2 * entries_.size());  // a power of two
@@ -125,15 +152,18 @@ bool count(RunHook* hook, PyObject* function) {
     hook->forks = g_forks.load(std::memory_order_relaxed);
     return false;
   }
-  if (!kOneAtATime || now_ns() >= hook->quiet_until_ns.load(std::memory_order_relaxed) || others_are_called(*hook))
+  const int64_t now = now_ns();
+  if (!kOneAtATime || now >= hook->quiet_until_ns.load(std::memory_order_relaxed) || others_are_called(*hook))
     return false;
   const leadline_context place = leadline_monitor_context();
   if (place == 0) return true;  // nobody listens
   PyObject* name = attribute(function, g_name);
   Counts::Entry* entry = name == nullptr ? nullptr : hook->counts.find(place, name);
   Py_XDECREF(name);
-  if (entry == nullptr) return false;
+  if (entry == nullptr || !entry->counted) return false;
   ++entry->runs;
+  if (entry->last_ns != 0) entry->turns.add(now - entry->last_ns);
+  entry->last_ns = now;
   return true;
 }
 
@@ -193,7 +223,7 @@ PyObject* add(PyObject* self, PyObject* arguments) {
   if (!PyArg_ParseTuple(arguments, "KU:add", &place, &name)) return nullptr;
   if (place != 0) {
     try {
-      reinterpret_cast<RunHook*>(self)->counts.add(place, name);
+      reinterpret_cast<RunHook*>(self)->counts.at(place, name)->counted = true;
     } catch (const std::bad_alloc&) {
       return PyErr_NoMemory();
     }
@@ -201,16 +231,35 @@ PyObject* add(PyObject* self, PyObject* arguments) {
   Py_RETURN_NONE;
 }
 
-// counts(): [(place, name, runs)].
-PyObject* counts(PyObject* self, PyObject*) {
+// turn(place, name, ends): a run of this name's object has begun at this place, and whether a turn ends with it.
+PyObject* turn(PyObject* self, PyObject* arguments) {
+  unsigned long long place = 0;
+  PyObject* name = nullptr;
+  int ends = 0;
+  if (!PyArg_ParseTuple(arguments, "KUp:turn", &place, &name, &ends)) return nullptr;
+  if (place == 0) Py_RETURN_NONE;
+  try {
+    Counts::Entry* entry = reinterpret_cast<RunHook*>(self)->counts.at(place, name);
+    const int64_t now = now_ns();
+    if (ends != 0 && entry->last_ns != 0) entry->turns.add(now - entry->last_ns);
+    entry->last_ns = now;
+  } catch (const std::bad_alloc&) {
+    return PyErr_NoMemory();
+  }
+  Py_RETURN_NONE;
+}
+
+// The tuples that `make` gives of the entries, as a list; entries for which it gives nullptr without an error are left
+// out.
+template <typename Make>
+PyObject* listed(PyObject* self, Make make) {
   PyObject* all = PyList_New(0);
   if (all == nullptr) return nullptr;
-  const auto& entries = reinterpret_cast<RunHook*>(self)->counts.entries();
+  auto& entries = reinterpret_cast<RunHook*>(self)->counts.entries();
   for (size_t at = 0; at < entries.size(); ++at) {  // making a tuple may run others
-    const Counts::Entry entry = entries[at];
-    if (entry.place == 0 || entry.runs == 0) continue;
-    PyObject* one = Py_BuildValue("(KOK)", static_cast<unsigned long long>(entry.place), entry.name,
-                                  static_cast<unsigned long long>(entry.runs));
+    if (entries[at].place == 0) continue;
+    PyObject* one = make(&entries[at]);
+    if (one == nullptr && PyErr_Occurred() == nullptr) continue;
     if (one == nullptr || PyList_Append(all, one) != 0) {
       Py_XDECREF(one);
       Py_DECREF(all);
@@ -219,6 +268,27 @@ PyObject* counts(PyObject* self, PyObject*) {
     Py_DECREF(one);
   }
   return all;
+}
+
+// turns(): [(name, number, sum, shortest, longest, sum of squares)] of those that ended since it was called last.
+PyObject* turns(PyObject* self, PyObject*) {
+  return listed(self, [](Counts::Entry* entry) -> PyObject* {
+    const Turns ended = entry->turns;
+    entry->turns = {};
+    if (ended.number == 0) return nullptr;
+    return Py_BuildValue("(OKLLLd)", entry->name, static_cast<unsigned long long>(ended.number),
+                         static_cast<long long>(ended.sum), static_cast<long long>(ended.shortest),
+                         static_cast<long long>(ended.longest), ended.squares);
+  });
+}
+
+// counts(): [(place, name, runs)].
+PyObject* counts(PyObject* self, PyObject*) {
+  return listed(self, [](Counts::Entry* entry) -> PyObject* {
+    if (entry->runs == 0) return nullptr;
+    return Py_BuildValue("(KOK)", static_cast<unsigned long long>(entry->place), entry->name,
+                         static_cast<unsigned long long>(entry->runs));
+  });
 }
 
 PyObject* clear(PyObject* self, PyObject*) {
@@ -248,10 +318,9 @@ int set_state(PyObject* self, PyObject* value, void*) {
 }
 
 PyMethodDef kMethods[] = {
-    {"add", add, METH_VARARGS, nullptr},
-    {"counts", counts, METH_NOARGS, nullptr},
-    {"clear", clear, METH_NOARGS, nullptr},
-    {nullptr, nullptr, 0, nullptr},
+    {"add", add, METH_VARARGS, nullptr},    {"counts", counts, METH_NOARGS, nullptr},
+    {"turn", turn, METH_VARARGS, nullptr},  {"turns", turns, METH_NOARGS, nullptr},
+    {"clear", clear, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr},
 };
 PyGetSetDef kProperties[] = {
     {"quiet_until_s", quiet_until, set_quiet_until, nullptr, nullptr},

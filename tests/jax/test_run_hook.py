@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -108,3 +109,29 @@ def test_an_error_of_the_function_in_python_is_the_callers() -> None:
 
     with pytest.raises(FloatingPointError, match="nan"):
         RunHook(slow)(train, (), {}, None)
+
+
+def test_from_a_run_to_the_next_of_its_place_is_a_turn(counted: Counted) -> None:
+    before = 0
+    for times in range(6):
+        if times == 1:
+            before = time.monotonic_ns()
+        here = counted.run(train)
+        counted.hook.add(here, train.__name__)
+    passed = time.monotonic_ns() - before
+    ((name, number, total, shortest, longest, squares),) = counted.hook.turns()
+    assert (name, number) == ("train", 4), "the first was not counted here, the second ends no turn"
+    assert 0 < shortest <= total / 4 <= longest <= total <= passed
+    assert total**2 / 4 <= squares * 1.0001 <= total**2 * 1.0001
+    assert counted.hook.turns() == [], "each is told once"
+
+
+def test_what_was_ours_is_no_turn(counted: Counted) -> None:
+    here = counted.run(train)
+    counted.hook.turn(here, train.__name__, True)
+    assert counted.hook.turns() == [], "nothing came before it"
+    counted.hook.turn(here, train.__name__, False)
+    assert counted.hook.turns() == []
+    counted.hook.turn(here, train.__name__, True)
+    assert [one[:2] for one in counted.hook.turns()] == [("train", 1)]
+    assert counted.hook.counts() == [], "none of them was counted here"

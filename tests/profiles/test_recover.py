@@ -118,6 +118,23 @@ def test_a_killed_process_is_taken_from_its_last_segment_and_says_so(part: Path)
     assert done.profile.meta["complete"] is False
 
 
+def test_where_nobody_saw_the_end_the_last_segment_ends_the_run(part: Path) -> None:
+    (part / "11-11000.segment").write_bytes(
+        segment_of(
+            build(
+                """
+        process train.py | pid=11 complete=0 start_ns=8 end_ns=97
+          thread MainThread | wall_ns=85
+            operator aten::add | time=5
+        """
+            )
+        )
+    )
+    done = recover_part(part)
+    assert done.profile.meta["wall_ns"] == 97 - 7  # the session began at 7
+    assert done.profile.meta["complete"] is False
+
+
 def segment_of(profile: Profile) -> bytes:
     return packed(members_of(profile, meta=False), zipfile.ZIP_STORED)
 

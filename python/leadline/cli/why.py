@@ -220,7 +220,7 @@ class _Watch:
             verdict = judge(profile)
             if verdict.kind != "cannot_tell" and verdict.kind in CLASSES:
                 self._said = verdict.kind
-                _print(verdict, str(part.output), sys.stderr)
+                _print(verdict, str(part.output), sys.stderr, so_far=True)
                 if not self._steps:
                     say("the program goes on and is measured until it ends; Ctrl-C ends it")
         if self._steps and steps >= self._steps:
@@ -279,7 +279,7 @@ def _tell(profile: Profile, file: str, form: str, *, stream_of_program: bool = F
     _print(verdict, file, sys.stderr if stream_of_program else sys.stdout)
 
 
-def _print(verdict: object, file: str, stream: object) -> None:
+def _print(verdict: object, file: str, stream: object, *, so_far: bool = False) -> None:
     from typing import TextIO, cast
 
     from leadline.report.encoding import encodable, for_stream
@@ -290,7 +290,7 @@ def _print(verdict: object, file: str, stream: object) -> None:
     made, target = cast(Verdict, verdict), cast(TextIO, stream)
     width, _ = for_stream(target)
     name = file.rsplit("/", 1)[-1]
-    first = f"{name}   {head(made)}".rstrip()
+    first = f"{name}   {head(made, so_far=so_far)}".rstrip()
     text = "\n".join(
         visible(one) for one in (first, *as_lines(made, width), f"{'next':<10}leadline report {shlex.quote(file)}")
     )

@@ -114,6 +114,8 @@ def recover_part(
     meta = _package.build_meta(rolled.described(_with_those_that_go_on(part, left_running)))
     if mark is not None or (Path(directory) / _package.MARK_FILE).exists():
         meta.update(rolled.meta(meta, found))
+    elif not meta["wall_ns"]:  # nobody was there to say when it ended: until the last that was written
+        meta["wall_ns"] = max(_last_ns(found) - meta["started_at_ns"], 0)
     ended = bool(meta["complete"]) or (
         bool(killed) and all(one.complete or one.stem in killed for one in part.processes)
     )
@@ -170,10 +172,14 @@ class _Rolled:
     def meta(self, meta: dict[str, Any], found: list[Tables]) -> dict[str, Any]:
         """Keys that differ in a file of a session that rolls them (docs/file-format.md)."""
         starts = [int(ns) for tables in found for ns in tables["processes"]["start_ns"].tolist() if ns > 0]
-        ends = [int(ns) for tables in found for ns in tables["processes"]["end_ns"].tolist()]
-        began, ended = min(starts, default=0), max(ends, default=0)
+        began, ended = min(starts, default=0), _last_ns(found)
         told = {"run_started_at_ns": meta["started_at_ns"], "bounds": self._bounds, "extremes": self._extremes}
         return {"started_at_ns": began, "wall_ns": max(ended - began, 0), "rolled": told}
+
+
+def _last_ns(found: list[Tables]) -> int:
+    """When the last process wrote what was found of it."""
+    return max((int(ns) for tables in found for ns in tables["processes"]["end_ns"].tolist()), default=0)
 
 
 def _crossed_borders(tables: Tables) -> bool:

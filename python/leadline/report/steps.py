@@ -97,7 +97,9 @@ def sentences(steps: ShownSteps) -> list[str]:
     lines = [
         f"{counted(steps.number, 'step')} ({steps.rests_on} were counted): mean {duration(steps.mean_ns)}{within}{warm}"
     ]
-    spread = [f"median {duration(steps.median_ns)}", f"min {duration(steps.min_ns)}", f"max {duration(steps.max_ns)}"]
+    spread = [f"min {duration(steps.min_ns)}", f"max {duration(steps.max_ns)}"]
+    if steps.timed_by not in ("batches", "calls"):  # of turns only sums are kept
+        spread.insert(0, f"median {duration(steps.median_ns)}")
     if steps.p95_ns:
         spread.insert(1, f"95 % within {duration(steps.p95_ns)}")
     lines.append(", ".join(spread))

@@ -7,6 +7,9 @@ import numpy as np
 from leadline.profiles import Tree
 from leadline.schema import FrameKind
 
+PROGRAM = r"^(jit|pjit|pmap)\("
+"""How calls of compiled programs are named, as operators."""
+
 
 def compiled_functions(tree: Tree) -> tuple[set[str], set[str]]:
     """Names of functions that JAX compiled for itself (`add` of an addition), and of those of the program."""

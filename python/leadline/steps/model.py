@@ -112,7 +112,8 @@ class RankSteps:
     number: int
     rests_on: str
     timed_by: str
-    """What knew how long they took: "steps" (recorded at their borders), "batches", "trace window"; empty: nothing."""
+    """What knew how long they took: "steps" (recorded at their borders), "batches", "calls" (of a compiled program),
+    "trace window"; empty: nothing."""
     mean_ns: float
     deviation_ns: float = 0.0
     median_ns: float = 0.0

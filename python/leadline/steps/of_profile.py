@@ -21,7 +21,7 @@ from leadline.steps.model import BATCHES, OPTIMIZER, PROFILER, Found, NoSteps, R
 from leadline.steps.of_events import without_warm_up
 from leadline.steps.of_tree import Counted, counted, recorded_steps
 
-_TIMED = {"steps", "batches"}
+_TIMED = {"steps", "batches", "calls"}
 _TIMES = ("timed_by", "mean_ns", "deviation_ns", "median_ns", "min_ns", "max_ns", "timed", "warm_up", "walls_ns")
 _OF_ONE_JOB = 1.25
 """Times the slowest rank's step: what is longer is no step of one job but clocks that differ."""

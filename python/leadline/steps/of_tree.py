@@ -19,7 +19,7 @@ from leadline.profiles.meta import is_imported
 from leadline.profiles.rollup import nearest
 from leadline.profiles.step_rows import rows_of
 from leadline.schema import FrameKind
-from leadline.steps.jax_programs import compiled_functions, differentiated, function_of
+from leadline.steps.jax_programs import PROGRAM, compiled_functions, differentiated, function_of
 from leadline.steps.model import BATCHES, LAUNCHES, MODULE_CALLS, OPTIMIZER, PROGRAM_CALLS, STEP_CALLS
 from leadline.steps.recorded import ACCIDENT, ENOUGH, Recorded, by_process
 from leadline.steps.untimed import untimed_steps
@@ -28,7 +28,6 @@ Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 _SEVERAL = 1.5  # times as many optimizers' steps as gradients: several optimizers take turns behind one backward pass
-_PROGRAM = re.compile(r"^(jit|pjit|pmap)\(")
 _MOST = 0.5  # of the outermost calls' time: the step's own
 _EXTREME = 2.0**62  # times of a damaged file stay numbers
 
@@ -234,7 +233,7 @@ class _Tree:
         pool = self._frames("on another thread")
         held = np.zeros(len(tree), np.bool_)
         held[np.maximum(tree.parent[np.flatnonzero(pool)], 0)] = True
-        held |= tree.frame_rows(FrameKind.OPERATOR, pattern=_PROGRAM)[tree.frame_of]
+        held |= tree.frame_rows(FrameKind.OPERATOR, pattern=re.compile(PROGRAM))[tree.frame_of]
         of_jax, of_program = compiled_functions(tree)
         single = [f"{kind}({name})" for name in of_jax - of_program for kind in ("jit", "pjit")]
         for name in single:  # an operation that runs by itself is no step
@@ -286,7 +285,8 @@ class _Tree:
             if steps < 2 or time[rows[in_turn]].sum() < _MOST * time[rows].sum():
                 continue
             marks = np.concatenate(([first], rows[(calls >= steps) & (rows != first)]))
-            return Counted(number, self._thread_of(first), steps, rests_on, marks, weight=self._weight(process))
+            found = Counted(number, self._thread_of(first), steps, rests_on, marks, weight=self._weight(process))
+            return self._by_turns(found, process, {function_of(self.tree.node(row).name) for row in marks.tolist()})
         if self.imported or self._outermost("either", process).size:
             return None
         return self._launches(number, process)
@@ -340,12 +340,18 @@ class _Tree:
             return self._by_record(one, recorded, spans)
         if spans.size and int(self.count[spans].sum()) * 2 >= one.steps:
             return self._by(one, spans, "steps", self._ended(number, int(self.count[spans].sum())) / one.steps)
+        return self._by_turns(one, process, {""})
+
+    def _by_turns(self, one: Counted, process: int, of: set[str]) -> Counted:
+        """With the clock of what comes again: a batch (`of`: the empty name), a run of one of these programs."""
         turns = self.rows("turn", process)
         turns = turns[(self.count[turns] * 2 >= one.steps) & (self.count[turns] <= 2 * one.steps)]
-        if not turns.size:
+        told = [row for row in turns.tolist() if str(self.tree.node(row).detail.get("of", "")) in of]
+        if not told:
             return one
-        row = turns[np.argmin(np.abs(self.count[turns] - one.steps))]
-        return self._by(one, np.array([row]), "batches", max(1, round(int(self.count[row]) / one.steps)))
+        row = min(told, key=lambda row: abs(int(self.count[row]) - one.steps))
+        timed_by = "calls" if self.tree.node(row).detail else "batches"
+        return self._by(one, np.array([row]), timed_by, max(1, round(int(self.count[row]) / one.steps)))
 
     def _by_record(self, one: Counted, recorded: Recorded, spans: Rows) -> Counted:
         """Without warm-up, and without the slowest of the others where that was an accident."""

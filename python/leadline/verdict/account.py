@@ -19,7 +19,7 @@ from leadline.analysis.waiting import METRIC as WAIT
 from leadline.analysis.waiting import STATES, states_of
 from leadline.analysis.workclass import classes_of_nodes
 from leadline.schema import FrameKind
-from leadline.verdict.between import fill_between, summed_at
+from leadline.verdict.between import fill_between, runs_on_pool, summed_at
 from leadline.verdict.ledger import LABELS, WAITS, Draft, Ledger, span_of_run, span_of_steps
 from leadline.verdict.model import Account, Part, Place
 from leadline.verdict.places import Places
@@ -239,7 +239,12 @@ def _waits(ledger: Ledger) -> None:
     time = ledger.time
     outside = ledger.mine & ~case.in_phase("data loading")
     sync = np.minimum(np.maximum(tree.exclusive("sync_time").sum, 0), np.where(time > 0, time, np.iinfo(np.int64).max))
-    ledger.book("device", outside, np.where(outside, sync, 0).astype(np.float64))
+    asked = np.where(outside, sync, 0).astype(np.float64)
+    if not runs_on_pool(case).any():
+        ledger.book("device", outside, asked)
+    elif (of_step := float(asked.sum()) / ledger.steps) > 0:  # what is waited for may be booked as operations
+        known = ledger.drafts["pool"].ns if "pool" in ledger.drafts else 0.0
+        ledger.book("pool", outside, asked * (max(of_step - known, 0.0) / of_step))
     copies = _blocking_copies(ledger, outside)
     ledger.book("device", copies > 0, copies)
     classes = classes_of_nodes(tree)

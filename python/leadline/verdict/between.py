@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.analysis.case import Case
-from leadline.analysis.columns import Mask, Rows, nearest
+from leadline.analysis.columns import Mask, Rows, above, nearest, subtree_sums
 from leadline.analysis.functions import METRIC
 from leadline.analysis.waiting import METRIC as WAIT
 from leadline.analysis.waiting import STATES, states_of
 from leadline.schema import FrameKind
+from leadline.steps.jax_programs import PROGRAM
 from leadline.verdict.ledger import WAITS, Counts, Ledger
 
 _OF_STATE = {
@@ -124,8 +125,32 @@ def _book_waits(ledger: Ledger, values: NDArray[np.float64], states: Rows) -> No
         ledger.book(key, here, values, "sampled")
     for number, state in enumerate(STATES):
         here = (states == number) & ~elsewhere
+        if state == "lock":  # where it is known what the framework's own threads do meanwhile, it is that
+            for key, where in (("compile", ledger.case.in_phase("compile")), ("pool", _waits_for_program(ledger.case))):
+                ledger.book(key, here & where, values, "sampled")
+                here &= ~where
         if here.any():
             ledger.book(_OF_STATE[state], here, values, "sampled")
+
+
+def runs_on_pool(case: Case) -> Mask:
+    """Compiled programs, timed or counted only, where they are the work of the framework's own threads of the CPU."""
+    if case.has_device:
+        return np.zeros(len(case.tree), np.bool_)
+    return case.in_pool | case.matching(FrameKind.OPERATOR, PROGRAM)
+
+
+def _waits_for_program(case: Case) -> Mask:
+    """Waits right below a line that calls a compiled program whose operations run on the framework's threads, or that
+    asks for its results: they are for these."""
+    programs = runs_on_pool(case)
+    if not programs.any():
+        return programs
+    asked = np.maximum(case.tree.exclusive("sync_time").sum, 0)
+    calls = subtree_sums(case.tree.shape, programs.astype(np.int64) + asked) > 0
+    calls &= case.tree.kinds == int(FrameKind.PYTHON)
+    found: Mask = above(case.tree.shape, calls.astype(np.int64)) > 0
+    return found
 
 
 def between_operators(case: Case, mine: Mask) -> Mask:

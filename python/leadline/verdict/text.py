@@ -23,16 +23,17 @@ def as_lines(verdict: Verdict, width: int = 100) -> list[str]:
     return lines
 
 
-def head(verdict: Verdict) -> str:
-    """`150 steps, 174 ms each`, empty where there is no account."""
+def head(verdict: Verdict, *, so_far: bool = False) -> str:
+    """`150 steps, 174 ms each`, empty where there is no account. `so_far`: the program goes on."""
     if verdict.title:
         return verdict.title
     account = verdict.account
     if account is None:
         return ""
     if account.of == "run":
-        return f"{duration(account.wall_ns)} in all, no steps"
-    return f"{counted(account.steps, 'step')}, {duration(account.wall_ns)} each"
+        spent = duration(account.wall_ns)
+        return f"{spent} so far, no steps yet" if so_far else f"{spent} in all, no steps"
+    return f"{counted(account.steps, 'step')}{' so far' if so_far else ''}, {duration(account.wall_ns)} each"
 
 
 def fix_text(fix: Fix, account: Account | None) -> str:

@@ -27,6 +27,12 @@ _GAIN = 0.08
 """Of the step: what is gained where the path stays as it was early; less is a machine in use."""
 
 
+def _in_programs(case: Case) -> set[str]:
+    """Operations that XLA runs inside of programs."""
+    tree = case.tree
+    return {tree.text("name", frame) for frame in np.unique(tree.frame_of[case.in_pool]).tolist()}
+
+
 @dataclass(frozen=True)
 class _Path:
     row: Mapping[str, Any]
@@ -50,6 +56,10 @@ class Grows(Rule):
         rows = [one for one in told if isinstance(one, dict)] if isinstance(told, list) else []
         if not rows:
             raise CannotTell("the run was too short to tell its early part from its late one")
+        estimated = _in_programs(case)
+        rows = [one for one in rows if one.get("what") not in estimated]
+        if not rows:
+            raise CannotTell("operations of compiled programs are timed now and then, not early and late")
         contended = running_share(case.profile, int(case.analysis.scopes.thread[case.loop.anchors[0]])) < _ALONE
         paths = [
             one for row in rows if (one := _read(row, sampled=contended and not _larger_inputs(case, row))) is not None

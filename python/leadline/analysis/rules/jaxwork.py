@@ -12,14 +12,12 @@ from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import CannotTell, Case, Line
 from leadline.analysis.rules.habits import habits_listed
 from leadline.schema import FrameKind
-from leadline.steps.jax_programs import compiled_functions, function_of
-
-_PROGRAM = r"^(jit|pjit|pmap)\("
+from leadline.steps.jax_programs import PROGRAM, compiled_functions, function_of
 
 
 def programs(case: Case) -> Mask:
     """Calls of compiled programs, such as `jit(train_step)`; raises CannotTell where there is none."""
-    found = case.matching(FrameKind.OPERATOR, _PROGRAM)
+    found = case.matching(FrameKind.OPERATOR, PROGRAM)
     if not found.any():
         raise CannotTell("no program of JAX was run")
     return case.first_of(found)

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from leadline.capture.native import Native
+from leadline.capture.native import PLACE_THREAD, Native
 from leadline.capture.providers.booked import Booked, own_total, total
 from leadline.capture.providers.jax.programs import Compiled, Programs
 from leadline.capture.providers.jax.runs import Key
 from leadline.capture.providers.jax.windows import Timed, Windows
 from leadline.xla.parts import Frame, talks, unknown
 
+TURN = "turn"
 _LIBRARIES = ("nccl", "void nccl", "rccl")
 """How kernels of the libraries for communication begin."""
 _NAMED = 3
@@ -38,20 +39,21 @@ class Booking:
         self._runs: dict[Key, int] = {}
         self._of_several: set[str] = set()
         """Functions that ran as several programs at one place, such as forward and backward of one."""
+        self._untimed = 0
         self._first_runs: dict[tuple[Key, int], int] = {}
         """Runs of programs that were put in as the first run that was timed."""
 
     def book(self, counts: dict[Key, int], *, last: bool, heard: Mapping[str, int] = MappingProxyType({})) -> int:
         """Put in all runs that are new; `last`: also those of functions that were never timed, less the runs that were
-        `heard`, by the names of programs, which stand in the tree already. Returns how many of those there are."""
-        untimed = 0
+        `heard`, by the names of programs, which stand in the tree already. Returns how many of those there are so
+        far."""
         known = dict(heard)
         for key, count in list(counts.items()):
             new = count - self._runs.get(key, 0)
             if new <= 0:
                 continue
             mix = self._mix(key)
-            if not mix and not last:
+            if not mix and not last and not self._windows.is_too_large(key[1]):
                 continue
             if mix:
                 if len(mix) > 1:
@@ -62,9 +64,15 @@ class Booking:
             stand = min(new, known.get(key[1], 0))
             known[key[1]] = known.get(key[1], 0) - stand
             if new > stand:
-                untimed += new - stand
+                self._untimed += new - stand
                 self._book_untimed(key, new - stand)
-        return untimed
+        return self._untimed
+
+    def book_turns(self, turns: list[tuple[str, int, int, int, int, float]]) -> None:
+        """Put in how long turns of the loops around programs took, as phases of this thread beside its steps."""
+        for name, count, total_ns, shortest, longest, squares in turns:
+            frame: Frame = ("phase", TURN, "", "", json.dumps({"of": name}), 0, 0, 0)
+            self._booked.put(PLACE_THREAD, (frame,), [("call_time", count, total_ns, shortest, longest, squares)])
 
     def how_exact(self) -> str:
         """Whether runs and the operations in them were counted or estimated. Of a run JAX tells the function's name;
@@ -99,7 +107,8 @@ class Booking:
         timed = self._windows.timed
         left = new
         if not last:
-            for number in [number for number in mix if number in timed and timed[number].early]:
+            waits = self._windows.waits_for_more
+            for number in [number for number in mix if number in timed and waits(key[1], timed[number])]:
                 booked = self._first_runs.get((key, number), 0)
                 runs = min(left, mix[number] - booked) if key in self._windows.of_key else 0
                 del mix[number]

@@ -68,7 +68,6 @@ class JaxProvider:
         self._yielding = Yielding(self._windows)
         self._plugins = Plugins(native, lambda: jax_devices.measured_by(native), self._loss)
         self._habits = Habits(native, self._loss)
-        self._booked_windows = 0
         self._devices: list[dict[str, Any]] = []
         self._place: tuple[int, int] | None = None
         self._undo: list[Callable[[], None]] = []
@@ -104,6 +103,7 @@ class JaxProvider:
         self._contained(self._operations.explain)
         heard = self._operations.heard()
         untimed = self._booking.book(runs.counts, last=True, heard=heard)
+        self._booking.book_turns(runs.turns())
         if self._windows.off_quietly and not heard:
             self._loss(self._windows.off)
         if untimed and not self._windows.off:
@@ -283,9 +283,8 @@ class JaxProvider:
         """See `Follows`."""
         try:
             self._windows.after(key, output)
-            if self._windows.count != self._booked_windows and self._runs is not None:
-                self._booked_windows = self._windows.count
-                self._booking.book(self._runs.counts, last=False)
+            if (runs := self._runs) is not None:
+                self._windows.book_with(lambda: self._book(runs))
             if self._memory is not None:
                 self._memory.look()
             if self._windows.off_quietly:
@@ -293,6 +292,14 @@ class JaxProvider:
         except Exception as error:
             self._loss(f"A run of a compiled program could not be followed ({error!r}).")
         return self._windows.is_settled(key[1])
+
+    def _book(self, runs: Runs) -> None:
+        self._booking.book(runs.counts, last=False)
+        self._booking.book_turns(runs.turns())
+
+    def is_timing(self) -> bool:
+        """See `Follows`."""
+        return self._windows.is_timing()
 
     def quiet_until_s(self) -> float:
         """See `Follows`."""

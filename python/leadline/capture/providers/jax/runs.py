@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -18,6 +19,8 @@ from leadline.capture.providers.jax import places as jax_places
 from leadline.capture.providers.jax.arguments import LOOKS
 from leadline.capture.providers.replaced import Replacements, living
 
+_OURS_NS = 1_000_000
+"""What takes us longer is no part of the program's turn."""
 Key = tuple[int, str]
 """A place, and how JAX calls the program there: `jit(train_step)`."""
 
@@ -34,6 +37,12 @@ class RunHook(Protocol):
         """`name`: the very object that is the function's `__name__`."""
 
     def counts(self) -> list[tuple[int, str, int]]: ...
+    def turn(self, place: int, name: str, ends: bool) -> None:
+        """A run has begun that Python sees; `ends`: whether the time since the one before is a turn of the program."""
+
+    def turns(self) -> list[tuple[str, int, int, int, int, float]]:
+        """Name, number, sum, shortest, longest, sum of squares of the turns in ns since it was asked last."""
+
     def clear(self) -> None: ...
 
 
@@ -51,6 +60,9 @@ class Follows(Protocol):
 
     def after(self, key: Key, output: Any) -> bool:
         """A run has been dispatched. Whether those of this key need to be counted only, until `quiet_until_s`."""
+
+    def is_timing(self) -> bool:
+        """Whether runs take longer now, since they are being timed."""
 
     def quiet_until_s(self) -> float:
         """Until when, of `time.monotonic`; 0 while every run is to be told."""
@@ -75,6 +87,8 @@ class Runs:
         self._counted: dict[Key, int] = {}
         self._native_keys: set[Key] = set()
         self._hook: RunHook | None = None
+        self._names: dict[str, str] = {}
+        """Of functions without one."""
         self._resting = threading.RLock()  # a signal may run a program within
         self.hooked = False
         self.wrapped = False
@@ -92,6 +106,10 @@ class Runs:
             key = (place, f"jit({name})")
             counts[key] = counts.get(key, 0) + runs
         return counts
+
+    def turns(self) -> list[tuple[str, int, int, int, int, float]]:
+        """See `RunHook`."""
+        return [] if self._hook is None else self._hook.turns()
 
     def forget(self) -> None:
         """Nothing has run yet."""
@@ -185,10 +203,15 @@ class Runs:
             if token:
                 name = getattr(function, "__name__", "")
                 key = (token, "jit(" + (name or _nameless(function)) + ")")
+                began_ns, timing = time.monotonic_ns(), self._follows.is_timing()
+                told_name = name if type(name) is str and name else self._names.setdefault(key[1], key[1])
+                hook.turn(token, told_name, not timing)
                 first = self._counted.get(key, 0) < LOOKS
                 if (first or key in looked_at) and look(function, key[1], arguments, named, output):
                     looked_at.add(key)
                 quiet = self._count(key, output) and not first and key not in looked_at
+                if timing or self._follows.is_timing() or time.monotonic_ns() - began_ns > _OURS_NS:
+                    hook.turn(token, told_name, False)  # the next turn begins behind what was ours
                 if quiet and type(name) is str and name and key not in self._native_keys:
                     self._native_keys.add(key)
                     hook.add(token, name)

@@ -35,6 +35,8 @@ Work = tuple[str, int, int, str]
 """Operation, device, stream, and the name of the kernel or copy."""
 _WORTH_NS = 300_000
 """What takes less is an operation by itself, of which there are hundreds."""
+_LONG_NS = 1_000_000_000
+"""Beside this, what only a first run has to make takes little."""
 
 
 @dataclass
@@ -105,6 +107,10 @@ class Windows(ProfilerWindows):
         """Functions that have been timed."""
         self._whole: dict[int, tuple[int, int]] = {}
         """By program: most operations of its entry that a run had, and most devices that one was on."""
+        self._too_large: set[str] = set()
+        """Functions whose windows recorded more than may be held."""
+        self._discarded: set[str] = set()
+        self._opened_after = ""
         self._settled: set[str] = set()
         """Those that get no window of their own any more."""
 
@@ -127,6 +133,7 @@ class Windows(ProfilerWindows):
                     return self._turn(output)
             if self.may_open() and (self._is_due() or (key[1] not in self._settled and self._is_wanted(key[1]))):
                 self._settled.add(key[1])
+                self._opened_after = key[1]
                 self._wait(output)
                 self._open(first_run=False)
             return None
@@ -142,11 +149,23 @@ class Windows(ProfilerWindows):
         """Whether runs of a function need to be told only when a window is due."""
         return bool(self.off) or name in self._settled
 
+    def is_timing(self) -> bool:
+        """Whether a window is open."""
+        return self._session is not None
+
     def quiet_until_s(self) -> float:
         """Until when, of `time.monotonic`, those runs need not be told; 0 while each is wanted."""
         if self._session is not None or self._traced is not None:
             return 0.0
-        return math.inf if self.off else self._next_s
+        return math.inf if self.off else min(self._next_s, self.book_next_s)
+
+    def waits_for_more(self, name: str, timed: Timed) -> bool:
+        """Whether later runs of a program will soon tell its time better than its first run."""
+        return timed.early and not self.is_too_large(name) and timed.wall_ns < _LONG_NS * timed.runs
+
+    def is_too_large(self, name: str) -> bool:
+        """Whether no later run of a function will be timed."""
+        return name in self._too_large
 
     def _is_wanted(self, name: str) -> bool:
         """Whether a function that has just run is to be timed in its next run."""
@@ -193,12 +212,16 @@ class Windows(ProfilerWindows):
         self._add(*seen)
 
     def discard(self, session: Any) -> int:
+        self._discarded = {self._opened_after, *(key[1] for key in self._seen)}
         self._seen = []
         return len(self._stop(session))
 
     def gave_up(self) -> None:
         if self._for_first_run:
             self.known.add(self._first)
+            self._too_large.add(self._first)
+        else:
+            self._too_large |= self._discarded
 
     def _unavailable(self) -> str:
         profiler = jax_places.profiler()

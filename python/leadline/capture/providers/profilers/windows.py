@@ -20,6 +20,8 @@ from leadline.capture.providers.profilers.memory_watch import Watch
 BETWEEN_S = 1.0
 _HELD_PER_BYTE = 6
 """What a recorder holds at least for each byte that it gives when it is stopped."""
+BOOKED_S = 2.0
+"""Runs stand in the profile this long after they ended, so that who looks while the program runs sees them."""
 FIRST_RUNS_SHARE = 0.03
 """Of all time so far, what timing what was never timed before may cost."""
 
@@ -69,6 +71,9 @@ class ProfilerWindows:
         """Windows that recorded more than may be held."""
         self.cost_s = 0.0
         self.open_s = 0.0
+        self._booked = (0, 0)
+        self.book_next_s = 0.0
+        """When, of `time.monotonic`, runs are put in that no window has been opened for."""
 
     def begin_session(self) -> None:
         """Start the profiler and put its session into `begun`; nothing where it is in use. Where it cannot be used at
@@ -156,6 +161,16 @@ class ProfilerWindows:
                 self._turn(None)
         except Exception as error:
             self._loss(f"What {self.PROFILER} runs could not be followed into the trace window ({error!r}).")
+
+    def book_with(self, put_in: Callable[[], object]) -> None:
+        """Have the runs so far put in where there is more to tell of them, or it is time."""
+        told, began_s = (self.count, self.given_up), time.monotonic()
+        if told == self._booked and began_s < self.book_next_s:
+            return
+        self._booked = told
+        put_in()
+        ended_s = time.monotonic()
+        self.book_next_s = ended_s + max(BOOKED_S, (ended_s - began_s) / self.COST_SHARE)
 
     def _trace_turns(self) -> bool:
         return self._trace_is_open is not None and not self.off and self._trace_is_open() != self._traces

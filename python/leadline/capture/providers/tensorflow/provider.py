@@ -58,7 +58,6 @@ class TensorFlowProvider:
         self._booking = Booking(native, self._graphs, self._windows)
         self._memory = Memory(native) if options.memory else None
         self._runs: Runs | None = None
-        self._booked_windows = 0
 
     def start(self) -> None:
         """Attach now when TensorFlow is there, or as soon as it is."""
@@ -209,9 +208,8 @@ class TensorFlowProvider:
     def _after(self, key: Key, began_ns: int, took_ns: int) -> None:
         try:
             self._windows.after(key, began_ns, took_ns)
-            if self._windows.count != self._booked_windows and self._runs is not None:
-                self._booked_windows = self._windows.count
-                self._booking.book(self._runs.totals, last=False)
+            if (runs := self._runs) is not None:
+                self._windows.book_with(lambda: self._booking.book(runs.totals, last=False))
         except Exception as error:
             self._loss(f"A call of TensorFlow could not be followed ({error!r}).")
 
