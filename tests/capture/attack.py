@@ -1,4 +1,5 @@
-"""Hostile programs, bare and measured: the exit status, both streams and the files left are the same (`make attack`).
+"""Hostile programs, bare and measured (`make attack`): the exit status, both streams, the files left, the threads and the
+descriptors that a program sees when it begins and ends, and what the programs that it starts inherit are the same.
 
 Not a part of `make test`: each program runs once bare and once for each set of options.
 """
@@ -84,6 +85,12 @@ PROGRAMS = {
 }  # fmt: skip
 
 
+OWN_DESCRIPTORS, THREADS = 32, 500
+"""Of Leadline beyond one for each thread: that of a thread which has just ended is closed with the next look at it."""
+PROBED = ("attack_probe.py", "bare.seen", "measured.seen", "__pycache__")
+PROBE = Path(__file__).with_name("attack_probe.py")
+
+
 def ended(command: list[str], folder: Path) -> tuple[int, bytes, bytes, list[str]]:
     folder.mkdir(parents=True)
     done = subprocess.run(command, cwd=folder, capture_output=True, timeout=120, stdin=subprocess.DEVNULL)
@@ -91,15 +98,29 @@ def ended(command: list[str], folder: Path) -> tuple[int, bytes, bytes, list[str
     return done.returncode, done.stdout, done.stderr, files
 
 
+def seen(path: Path, died: bool) -> tuple[list[str], int]:
+    """What is to be equal, and the most descriptors that there were beyond one for each thread. Processes end in any
+    order. A program that dies of a signal runs on for the milliseconds that its last segment takes."""
+    lines = [line for line in path.read_text().splitlines() if not (died and " ends with " in line)]
+    counts = [line.split() for line in lines if line[0].isdigit()]
+    folder = f"{path.parent}/{path.stem}"
+    told = sorted(line.replace(folder, "") for line in lines if not line[0].isdigit())
+    return told, max((int(count[0]) - int(count[3]) for count in counts), default=0)
+
+
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_measured_program_ends_as_it_does_bare(name: str, options: str, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
-    program.write_text(PROGRAMS[name])
+    program.write_text(f"import attack_probe\n{PROGRAMS[name]}")
+    (tmp_path / PROBE.name).write_bytes(PROBE.read_bytes())
     bare = ended([sys.executable, str(program)], tmp_path / "bare")
     run = [sys.executable, "-m", "leadline", "run", "-q", "-o", str(tmp_path / "out.leadline"), *OPTIONS[options]]
     measured = ended([*run, str(program)], tmp_path / "measured")
     told = b"".join(line for line in measured[2].splitlines(keepends=True) if not line.startswith(b"leadline: "))
     assert (measured[0], measured[1], told, measured[3]) == (bare[0], bare[1], bare[2], bare[3])
-    left = {path.name for path in tmp_path.iterdir()} - {"program.py", "bare", "measured", "out.leadline"}
+    (told, held), (told_bare, held_bare) = (seen(tmp_path / f"{one}.seen", bare[0] < 0) for one in ("measured", "bare"))
+    assert told == told_bare != []
+    assert held - held_bare <= (THREADS if name == "threads" else OWN_DESCRIPTORS)
+    left = {path.name for path in tmp_path.iterdir()} - {"program.py", "bare", "measured", "out.leadline", *PROBED}
     assert not left, left
