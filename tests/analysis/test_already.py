@@ -84,7 +84,11 @@ WHAT_WAS_SEEN = {
     "padding": "the padding of batches was counted",
 }
 """Rules whose finding itself rules out that the program does what they recommend, and why."""
-SEEN_THERE = {("hotspot", "register_full_backward_hook"): "said where such a hook takes the time"}
+SEEN_THERE = {
+    ("hotspot", "register_full_backward_hook"): "said where such a hook takes the time",
+    ("optimizer_loop", "torch._foreach_"): "not said where one of them runs in the optimizer's step",
+    ("optimizer_loop", "torch.optim"): "said of optimizers that are none of them",
+}
 OF_LEADLINE = re.compile(r"leadline|cpu_sample|--|pattern|set_rule")
 
 

@@ -164,6 +164,14 @@ def test_workers_that_each_pass_starts_anew_are_named_with_what_they_were_waited
     assert "persistent_workers=True" in waits.remedy
 
 
+@pytest.mark.parametrize(("tensors", "many"), [(224, True), (4, False)])
+def test_a_batch_of_many_tensors_is_told_with_what_joins_them(tensors, many):
+    passes = {"starts": 1, "start_ns": MS, "first_ns": MS, "tensors": tensors}
+    (waits,) = [one for one in analyze(loading(passes)) if one.rule == "data_loading"]
+    assert ("a batch is 224 tensors, and each crosses processes by itself" in waits.evidence) == many
+    assert waits.remedy.startswith("Let workers join what belongs together into few tensors") == many
+
+
 @pytest.mark.parametrize("passes", [(), ({"starts": 2, "start_ns": MS, "first_ns": MS},) * 2])
 def test_workers_that_one_loader_starts_once_or_twice_are_no_finding(passes):
     found = [one for one in analyze(loading(*passes)) if one.rule == "data_loading"]

@@ -28,6 +28,8 @@ MIB = 1 << 20
         ("y = f(x)\n    return y[:, 1:]", ""),
         ("y = f(x)\n    y = g(y)\n    return y[:, -1]", ""),  # another value of that name
         ("return f(x)", ""),
+        ("return f(x)[:, None]", ""),  # one dimension more, and all of it
+        ("return f(x)[:, True]", ""),
     ],
 )
 def test_what_is_asked_of_a_result_is_read_from_the_source(body, asked):

@@ -175,6 +175,20 @@ def test_a_condition_below_vmap_computes_both_branches(tmp_path, call, both):
     assert ("computes all branches of jax.lax.cond (line 3)" in known(profile, file, 5)) == both
 
 
+@pytest.mark.parametrize(("call", "words"), [("jax.jacfwd(predict)", "below jacfwd (line 3)"), ("predict", "")])
+def test_what_runs_below_a_jacobian_says_so(tmp_path: Path, call: str, words: str) -> None:
+    file = tmp_path / "filter.py"
+    file.write_text(f"import jax\ndef update(x):\n  return {call}(x)\ndef predict(x):\n  return x @ x\n")
+    inside = [
+        "operator jit(update) | time=0/10",
+        f"  python update @ {file}:3",
+        f"    python predict @ {file}:5",
+        operator("      ", "dot", 5, 10),
+    ]
+    profile = training("python main @ /home/ada/train.py:43", *("  " + one for one in inside))
+    assert ("jacfwd" in known(profile, file, 5)) == bool(words) and words in known(profile, file, 5)
+
+
 def test_a_remedy_that_the_place_knows_is_the_findings_and_the_verdicts(tmp_path):
     file = tmp_path / "data.py"
     file.write_text("def get(x):\n  y = f(x)\n  return y\n")

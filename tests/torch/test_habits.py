@@ -9,6 +9,8 @@ import leadline
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
+from leadline.capture.providers.loaders import passes  # noqa: E402
+from leadline.capture.providers.loaders.passes import tensors_in  # noqa: E402
 from leadline.capture.providers.torch.habits import unused_gradients  # noqa: E402
 
 
@@ -161,4 +163,26 @@ def test_what_starting_workers_takes_is_told_for_each_pass_that_starts_them(tmp_
     assert seen == [[[0, 1], [2, 3], [4, 5]]] * 2 + [[[0, 1], [2, 3]]] * 2
     told = leadline.open(tmp_path / "p.leadline").meta["available"]["torch"]["habits"]["passes"]
     assert [one["starts"] for one in told] == [2, 1]
+    assert [one["tensors"] for one in told] == [1, 1]
     assert all(one["start_ns"] > 0 and one["first_ns"] > 0 for one in told)
+
+
+@pytest.mark.parametrize(
+    ("batch", "number"),
+    [
+        (torch.ones(3), 1),
+        ([torch.ones(3), [{"boxes": torch.ones(1), "name": "a"}] * 5, (torch.ones(1), 7)], 7),
+        ("text", 0),
+        ({}, 0),
+    ],
+)
+def test_tensors_of_a_batch_are_counted_wherever_they_stand(batch, number):
+    assert tensors_in(batch) == number
+
+
+def test_counting_them_ends(monkeypatch):
+    deep = []
+    deep.append(deep)
+    monkeypatch.setattr(passes, "_MOST_OBJECTS", 50)
+    assert tensors_in([torch.ones(1)] * 1000) == 49
+    assert tensors_in([[deep] * 10] * 10) == 0

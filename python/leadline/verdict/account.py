@@ -31,6 +31,7 @@ PART_OF_CLASS = {
         ("copy", "normalisation", "embedding", "softmax", "pooling", "sort", "element-wise", "fused", "unknown"),
         "moves",
     ),
+    "transform": "transforms",
     "communication": "ranks",
     "random": "random",
     "optimizer": "optimizer",
@@ -152,7 +153,7 @@ def _operators(ledger: Ledger) -> None:
     communicates = classes == CLASSES.index("communication")
     called = np.minimum(np.where(operator, calls * DISPATCH_NS, 0.0), time)
     engine = _named_by_engine(case) & operator
-    for key in ("products", "moves", "random", "optimizer", "compile", "calling", "ranks"):
+    for key in ("products", "transforms", "moves", "random", "optimizer", "compile", "calling", "ranks"):
         numbers = [CLASSES.index(name) for name, part in PART_OF_CLASS.items() if part == key]
         here = own & np.isin(classes, numbers) & ~engine
         if key in ("calling", "ranks"):

@@ -28,7 +28,7 @@ from leadline.verdict.elsewhere import computing, makers
 from leadline.verdict.fixes import NOT_EXPLAINED, cap, fixes, place_of, telling
 from leadline.verdict.model import CLASSES, Account, Fix, Part, Place, Verdict
 from leadline.verdict.received import incomplete, received
-from leadline.verdict.resource import FEWEST_STEPS, Resource, critical, unsure
+from leadline.verdict.resource import CALL_NS, FEWEST_STEPS, Resource, critical, unsure
 from leadline.verdict.trust import trust
 from leadline.verdict.words import SHORT, beside_line, lines_of, named
 
@@ -243,7 +243,8 @@ def _class_words(made: Account, resource: Resource, part: Part) -> str:
     if resource.kind == "dispatch" and made.called <= 1 and made.of == "step":
         return f"{CLASSES['dispatch']}: {made.steps:,} calls, of which each takes {whole} to make{at}"
     if resource.kind == "dispatch":
-        number = f"calling {made.called:,} of them" if made.called else "calling them"
+        several = 0 < part.ns <= CALL_NS * made.called  # else another operator calls most of them
+        number = f"calling {made.called:,} of them" if several else "calling them"
         return f"{CLASSES['dispatch']}: {number} takes {whole}, {_most(part)}{name and ' ' + name}{at}"
     if resource.kind == "blocked":
         return f"{part.label}, {whole}" + (f": {name}" if name else "") + at

@@ -19,6 +19,7 @@ from leadline.verdict.contention import Contention, contention, queued_share
 
 LABELS = {
     "products": "matrix products and convolutions",
+    "transforms": "Fourier transforms",
     "moves": "moving data (element-wise, copies, layout, normalisation)",
     "random": "random numbers",
     "optimizer": "the optimizer",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from leadline._dataclass import dataclass
 from leadline.verdict.model import Account, Part
+from leadline.work.operators import class_of_operator
 
 _LARGE = 0.25
 """Of the step: a wait that large is its cause where no device is busy; between `_NEAR` and it both are said."""
@@ -16,10 +17,13 @@ _NINE_IN_TEN = 1.28 / 2
 _OF_LARGEST = 0.3
 """A part that is smaller is not what the time goes to, however surely it is known."""
 FEWEST_STEPS = 5
-_CALL_NS = 60_000.0
+CALL_NS = 60_000.0
 """On a core: calling an operator from Python takes 5 to 30 µs; what takes more for each is no dispatch."""
+_IDLE = ("other", "copy", "")
+"""Classes of operators that compute nothing."""
 _KIND_OF_PART = {
     "products": "compute",
+    "transforms": "compute",
     "moves": "memory",
     "random": "random",
     "python": "python",
@@ -75,8 +79,10 @@ def critical(account: Account) -> Resource:
         return Resource("cannot_tell", first, None, contended)
     near = second if second is not None and second.ns >= 0.8 * first.ns else None
     kind = _KIND_OF_PART.get(first.key, "cannot_tell")
-    if first.key == "calling" and first.ns > _CALL_NS * account.called:
-        kind = "operator" if first.places and "::" in first.places[0].what else "framework"
+    if first.key == "calling" and first.ns > CALL_NS * account.called:
+        what = first.places[0].what if first.places else ""
+        # an operator that works is called by another one, in a loop of C++
+        kind = "framework" if "::" not in what else "operator" if class_of_operator(what) in _IDLE else "dispatch"
     return Resource(kind, first, near, contended)
 
 

@@ -6,6 +6,7 @@ from leadline.verdict.model import Part, Place
 
 SHORT = {
     "products": "matrix products and convolutions",
+    "transforms": "Fourier transforms",
     "moves": "moving data",
     "random": "random numbers",
     "optimizer": "the optimizer",

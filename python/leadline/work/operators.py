@@ -10,7 +10,7 @@ from functools import lru_cache
 
 CLASSES = (
     "communication", "copy", "attention", "convolution", "matrix product", "normalisation", "embedding", "optimizer",
-    "recurrent", "softmax", "pooling", "random", "sort", "element-wise", "fused", "compilation", "other", "unknown",
+    "recurrent", "transform", "softmax", "pooling", "random", "sort", "element-wise", "fused", "compilation", "other", "unknown",
 )  # fmt: skip
 COMPILATION = "compilation"
 """What a compiler runs while it compiles: no work of the program, and listed apart."""
@@ -31,6 +31,10 @@ _OPERATORS: Mapping[str, str] = {
     ),
     "matrix product": "mm addmm bmm baddbmm matmul linear addmv mv dot _scaled_mm _grouped_mm einsum dot_general",
     "recurrent": "rnn lstm gru rnn_layer rnn_tanh rnn_relu lstm_cell gru_cell lstm_mps",
+    "transform": (
+        "_fft_r2c _fft_c2r _fft_c2c fft_fft fft_ifft fft_rfft fft_irfft fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 "
+        "fft_fftn fft_ifftn fft_rfftn fft_irfftn fft_hfft fft_ihfft stft istft fft"
+    ),
     "normalisation": (
         "layer_norm native_layer_norm batch_norm native_batch_norm group_norm native_group_norm rms_norm "
         "native_layer_norm_backward native_batch_norm_backward cudnn_batch_norm instance_norm"

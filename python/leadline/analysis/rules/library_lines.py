@@ -38,7 +38,8 @@ _INSTEAD = (
     ),
     (
         r"^torch/distributions/",
-        "Make the distribution once and use it for all that is asked of it; validate_args=False drops its checks.",
+        "Pass validate_args=False, which drops its checks; make one distribution for all that is asked of it, or ask "
+        "it once for several steps.",
     ),
 )
 _LESS = "Call it once for all elements, keep what it makes, or write the few operators of it that the program needs."

@@ -11,6 +11,10 @@ from leadline.units import duration, percent, times
 _IN_ONE_PIECE = ("LBFGS", "SparseAdam")
 """Their operators are their method, and there is no other form of them."""
 _FUSED = ("Adam", "AdamW", "SGD", "Adagrad")
+_OF_TORCH = (*_FUSED, "Adadelta", "Adafactor", "Adamax", "ASGD", "Muon", "NAdam", "RAdam", "RMSprop", "Rprop")
+_UNNAMED = "the optimizer"
+_LONG_NS = 200_000
+"""What takes longer each time is work that no other way of calling it spares."""
 
 
 class OptimizerLoop(Rule):
@@ -41,10 +45,19 @@ class OptimizerLoop(Rule):
         if share < values["info"] or each < values["operators"]:
             return []
         row = int(np.flatnonzero(outer)[np.argmax(case.inclusive_time[outer])])
-        kind = str(case.tree.node(row).detail.get("optimizer", "the optimizer"))
+        kind = str(case.tree.node(row).detail.get("optimizer", _UNNAMED))
         if kind in _IN_ONE_PIECE:
             return []
+        ours = kind in _OF_TORCH or kind == _UNNAMED
+        together = (case.matching(FrameKind.OPERATOR, r"^aten::_foreach_") & case.below(phase)).any()
+        if not ours and (together or self._is_work(case, inside)):
+            return []
         fix = "fused=True" if kind in _FUSED else "foreach=True where it has that option"
+        remedy = (
+            f"Construct it with {fix}: one operator then updates all parameters."
+            if ours
+            else "Update all parameters together with torch._foreach_ functions, or take an optimizer of torch.optim."
+        )
         return [
             Finding(
                 self.name,
@@ -54,12 +67,18 @@ class OptimizerLoop(Rule):
                 tuple(np.flatnonzero(outer)[:20].tolist()),
                 case.lines([row]),
                 (f"{duration(case.per_step(ns))} of {duration(case.loop.step_ns)} a step",),
-                f"Construct it with {fix}: one operator then updates all parameters.",
+                remedy,
                 self.learn_more,
                 share,
-                "fused_optimizer",
+                "fused_optimizer" if ours else "",
             )
         ]
+
+    def _is_work(self, case: Case, inside: np.ndarray) -> bool:
+        """Whether most of the time in these operators is in calls that take long."""
+        own, calls = np.where(inside, case.loop.time, 0), case.calls
+        long = own > _LONG_NS * np.maximum(calls, 1)
+        return bool(own[long].sum() >= 0.5 * own.sum())
 
     def _closures(self, case: Case, phase: np.ndarray) -> int:
         """Time of closures, which are the model's work below the optimizer's call."""

@@ -109,9 +109,15 @@ def _text(index: ast.expr) -> str:
 def _is_position(index: ast.expr) -> bool:
     """`[:, -1]`: whole dimensions but one, of which a number is taken; not the first dimension, which is the batch."""
     parts = index.elts if isinstance(index, ast.Tuple) else []
-    numbers = [place for place, one in enumerate(parts) if isinstance(one, ast.Constant | ast.UnaryOp)]
+    numbers = [place for place, one in enumerate(parts) if _is_number(one)]  # None adds a dimension, and reads all
     whole = [one for one in parts if isinstance(one, ast.Slice) and one.lower is one.upper is one.step is None]
     return len(numbers) == 1 and numbers[0] == 1 and len(whole) == len(parts) - 1
+
+
+def _is_number(index: ast.expr) -> bool:
+    if isinstance(index, ast.UnaryOp):
+        return _is_number(index.operand)
+    return isinstance(index, ast.Constant) and type(index.value) is int
 
 
 def _one_hot(case: Case, rule: str, learn_more: str, least: float) -> Finding | None:

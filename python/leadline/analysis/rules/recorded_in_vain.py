@@ -87,6 +87,10 @@ def recorded_in_vain(case: Case, rule: str, learn_more: str, values: Values) -> 
     return made[:_MOST]
 
 
+_RECORDS_ITSELF = r"/torch/distributions/"
+"""Turns recording on for what it keeps, whatever the program has turned off."""
+
+
 @dataclass(frozen=True)
 class _Vain:
     """Per node: calls that autograd recorded, those without a backward pass, those of operators that have many such;
@@ -111,6 +115,7 @@ def _vain(case: Case) -> _Vain:
     tree = case.tree
     backward = case.named(FrameKind.PHASE, "backward")
     left_out = case.in_phase("backward") | case.in_phase("recompute") | case.in_phase("compile") | is_setup(tree)
+    left_out |= case.in_files(_RECORDS_ITSELF)
     recorded = np.where(left_out, 0, tree.exclusive("recorded").sum)
     passes = np.zeros(len(tree), np.int64)
     engine = np.flatnonzero(above(tree.shape, backward.astype(np.int64)) > 0)

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 
 from leadline.analysis.calls_in_source import name_of
 from leadline.analysis.case import Case
+from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.by_shape import shapes_of
-from leadline.analysis.rules.place.at import At, own_nodes
+from leadline.analysis.rules.place.at import At, own_nodes, statement_at
 from leadline.analysis.rules.place.fact import Fact
+from leadline.analysis.rules.place.sizes import by_size
 from leadline.schema import FrameKind
 
 _OPERATORS = {
@@ -39,6 +41,11 @@ _BY_FFT = (
     "Convolve by FFT (multiply torch.fft.rfft of both and transform back), or use a shorter window: direct "
     "convolution takes time with the window's length."
 )
+_DERIVATIVES = {
+    "jacfwd": "which computes it for each number of the input; jacrev does for each number of the result",
+    "jacrev": "which computes its backward pass for each number of the result; jacfwd does for each of the input",
+    "hessian": "which computes its gradient for each number of the input",
+}
 _ONE_ITERATOR = (
     "Make the iterator once before the loop (`batches = iter(loader)`), or loop over the loader itself: each new one "
     "shuffles all of the data and starts its workers again."
@@ -55,7 +62,7 @@ _OUTSIDE = (
 
 def meaning(case: Case, at: At) -> list[Fact]:
     """Nothing where neither shapes, names nor the source say so."""
-    found = [*_of_operators(case, at), *_long_windows(case, at), *_both_branches(at)]
+    found = [*_of_operators(case, at), *_long_windows(case, at), *by_size(case, at), *_both_branches(at), *_derivatives(case, at)]
     if at.statement is not None:
         nodes = own_nodes(at.statement)
         found += [*_new_iterators(nodes), *_permutations(nodes)]
@@ -143,6 +150,21 @@ def _both_branches(at: At) -> Iterator[Fact]:
                     f"computes all branches of {ast.unparse(node.func)} (line {node.lineno}), since it runs below vmap"
                 )
                 yield Fact("does", text, 0.75, _OUTSIDE)
+                return
+
+
+def _derivatives(case: Case, at: At) -> Iterator[Fact]:
+    """Below `jax.jacfwd(f)(x)`: a pass for all numbers of the input at once, whatever the result is."""
+    tree = case.tree
+    for row in tree.path_rows(at.row):
+        node = tree.node(row)
+        if node.kind != str(FrameKind.PYTHON) or origin(node.file) != Origin.USER:
+            continue
+        statement = statement_at(case.sources.of(node.file), node.line)
+        for one in own_nodes(statement) if statement is not None else ():
+            if isinstance(one, ast.Call) and name_of(one.func) in _DERIVATIVES:
+                text = f"runs below {name_of(one.func)} (line {node.line}), {_DERIVATIVES[name_of(one.func)]}"
+                yield Fact("derivative", text, 0.75)
                 return
 
 

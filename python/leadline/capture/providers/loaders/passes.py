@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import time
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 _MOST = 16
+_MOST_OBJECTS = 10_000
 
 
 class LoaderPasses:
@@ -59,5 +61,22 @@ class LoaderPasses:
 
     def told(self) -> list[dict[str, int]]:
         """For the process's record: `starts` of all workers, what they took and what their first batches were waited
-        for, in ns."""
+        for, in ns; `tensors` of a first batch."""
         return [dict(one) for one in self._made.values()]
+
+
+def tensors_in(batch: Any) -> int:
+    """How many tensors there are among the first objects of a batch's lists, tuples and dictionaries."""
+    tensor = getattr(sys.modules.get("torch"), "Tensor", ())
+    found, left = 0, [batch]
+    for _ in range(_MOST_OBJECTS):
+        if not left:
+            break
+        one = left.pop()
+        if isinstance(one, tensor):
+            found += 1
+        elif isinstance(one, dict):
+            left += one.values()
+        elif isinstance(one, list | tuple):
+            left += one
+    return found

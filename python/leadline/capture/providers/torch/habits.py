@@ -19,7 +19,7 @@ from typing import Any
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import PLACE_THREAD, Native
 from leadline.capture.providers.loaders.batch_makers import BatchMakers
-from leadline.capture.providers.loaders.passes import LoaderPasses
+from leadline.capture.providers.loaders.passes import LoaderPasses, tensors_in
 from leadline.capture.providers.replaced import Replacements
 from leadline.capture.providers.torch.module_types import ModuleTypes, threads
 from leadline.capture.providers.torch.optimizer_rounds import OptimizerRounds
@@ -121,6 +121,8 @@ class Habits:
             came_ns = time.perf_counter_ns()
             if first is not None:
                 first["first_ns"] += came_ns - began_ns
+                with contextlib.suppress(Exception):
+                    first["tensors"] = max(first.get("tensors", 0), tensors_in(batch))
             data = id(getattr(iterator, "_dataset", None))
             turns = self._turns.get(data)
             if turns is None:
