@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
+from tests.analysis.test_findings import training
 
 from leadline.cli import main as cli
+from leadline.cli import why
+from leadline.profiles import Profile, live
+
+if TYPE_CHECKING:
+    from leadline.capture.part import PartDirectory
 
 
 @pytest.mark.parametrize(
@@ -27,3 +36,52 @@ def test_what_cannot_be_measured_is_said_first(
     assert said in text
     assert "measuring" not in text
     assert not list(tmp_path.glob("*.leadline"))
+
+
+class Looks:
+    """A run whose looks are given, the last one again and again."""
+
+    def __init__(self, *profiles: Profile) -> None:
+        self.left = list(profiles)
+
+    def __call__(self, directory: Path) -> Looks:
+        return self
+
+    def look(self) -> SimpleNamespace:
+        return SimpleNamespace(whole=self.left.pop(0) if len(self.left) > 1 else self.left[0])
+
+
+def watched(monkeypatch: pytest.MonkeyPatch, *profiles: Profile) -> why._Watch:
+    monkeypatch.setattr(live, "LiveRun", Looks(*profiles))
+    return why._Watch(argparse.Namespace(format="text", steps=0, seconds=60.0))
+
+
+PART = cast("PartDirectory", SimpleNamespace(directory=Path("run.part"), output="run.leadline"))
+
+
+def test_what_a_set_up_repeats_is_no_step_of_a_program_that_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watch = watched(monkeypatch, *(training(steps=steps) for steps in (148, 148, 40, 80)))
+    said = []
+    for passed in (8.0, 12.0, 18.0, 27.0):
+        watch._look(PART, passed)
+        said.append(capsys.readouterr().err)
+    assert said[:3] == ["", "", ""]
+    assert "80 steps so far" in said[3]
+
+
+def test_the_verdict_of_the_whole_run_is_said_unless_it_is_the_same(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watch = watched(monkeypatch, training(steps=40), training(steps=80))
+    for passed in (8.0, 12.0):
+        watch._look(PART, passed)
+    capsys.readouterr()
+    watch.tell_at_the_end(training(steps=200), "run.leadline")
+    assert "the verdict is the same for the whole run" in capsys.readouterr().err
+    other_place = training("python main @ /home/ada/train.py:43", "  operator aten::mm | time=900000000/10")
+    for other in (other_place, training(steps=200, loading_ms=8)):
+        watch.tell_at_the_end(other, "run.leadline")
+        said = capsys.readouterr().err
+        assert "the same" not in said and "steps, " in said

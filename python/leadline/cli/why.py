@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from leadline.capture.config import Options
     from leadline.capture.part import PartDirectory
     from leadline.profiles import Profile
+    from leadline.verdict.model import Verdict
 
 _STEPS = 30
 _WARM_UP = 5
@@ -38,6 +39,8 @@ _HZ = 49.0
 """Samples a second of each thread and kind: 30 s of a step tell a share to 3 points, and cost under 0.5 %."""
 _WAIT_HZ = 20.0
 _FLUSH_S = 2.0
+_ALIKE = 1.25
+"""Of two lengths of a step: they are the same one, measured for different times."""
 _SCRIPTS = (".py", ".pyw", ".pyz", "")
 """Endings of what is run rather than read."""
 _WITH_VALUE = ("--steps", "--budget", "--format", "-o", "--output", "--seconds")
@@ -194,13 +197,14 @@ class _Watch:
         self._budget_s = arguments.seconds
         self._began = time.monotonic()
         self._next_s = _FIRST_LOOK_S
-        self._said = ""
+        self._said: Verdict | None = None
+        self._steps_before = 0
         self.ended_it = False
 
     def look(self, part: PartDirectory) -> None:
         """Called twice a second; costs something only now and then."""
         passed = time.monotonic() - self._began
-        if passed < self._next_s or self.ended_it or (self._said and not self._steps):
+        if passed < self._next_s or self.ended_it or (self._said is not None and not self._steps):
             return
         self._next_s = min(passed * 1.5, passed + 10)
         with contextlib.suppress(Exception):  # the program goes on, whatever a look meets
@@ -213,13 +217,14 @@ class _Watch:
 
         profile = LiveRun(part.directory).look().whole
         steps = _steps_of(profile)
+        goes_on, self._steps_before = 0 < self._steps_before < steps, steps  # what a set-up repeats does not
         wanted = self._steps or _STEPS + _WARM_UP
-        if steps < wanted and passed < self._budget_s:
+        if (steps < wanted or not goes_on) and passed < self._budget_s:
             return
-        if not self._said and self._format == "text":
+        if self._said is None and self._format == "text":
             verdict = judge(profile)
             if verdict.kind != "cannot_tell" and verdict.kind in CLASSES:
-                self._said = verdict.kind
+                self._said = verdict
                 _print(verdict, str(part.output), sys.stderr, so_far=True)
                 if not self._steps:
                     say("the program goes on and is measured until it ends; Ctrl-C ends it")
@@ -238,10 +243,20 @@ class _Watch:
         from leadline.verdict.judge import judge
 
         verdict = judge(profile)
-        if self._said == verdict.kind and self._format == "text":
+        if self._said is not None and _same(self._said, verdict) and self._format == "text":
             say(f"the verdict is the same for the whole run; the profile is {file}")
             return
         _tell(profile, file, self._format, stream_of_program=True)
+
+
+def _same(before: Verdict, after: Verdict) -> bool:
+    """Whether a reader of the first has read the second: the same cause at the same place, of steps nearly as long."""
+    if before.account is None or after.account is None or before.place is None or after.place is None:
+        return before.sentence == after.sentence
+    places = [(one.place.file, one.place.line) for one in (before, after) if one.place is not None]
+    spans = sorted(one.account.wall_ns for one in (before, after) if one.account is not None)
+    alike = before.account.of == after.account.of and (before.account.of == "run" or spans[1] <= _ALIKE * spans[0])
+    return before.kind == after.kind and places[0] == places[1] and alike
 
 
 def _steps_of(profile: Profile) -> int:
