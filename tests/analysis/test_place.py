@@ -209,14 +209,16 @@ def test_growth_by_part_of_the_run_is_told_where_shapes_are_not_known():
     assert "early" not in known(steady)
 
 
-def growing(sizes: tuple[int, ...], what: str = "aten::sort") -> list[str]:
+def growing(sizes: tuple[int, ...], what: str = "aten::sort", ms: float = 1, running: float = 1) -> list[str]:
     """Titles of `grows` for a path whose calls take ever longer on a machine that others use, beside steady ones."""
     lines = [operator("", what, 2, 3, f"[[{size}],[]]") for size in sizes]
     profile = on_line(*lines, "native [waits for a core] | wait=900000000/9")
     row = {"file": "/home/ada/train.py", "line": 43, "function": "main", "what": what}
-    steady = {**row, "steps": [3, 3, 3], "calls": [9, 9, 9], "ns": [9 * MS, 9 * MS, 9 * MS]}
+    unit = int(ms * MS)
+    profile.tables["threads"]["cpu_ns"][:] = running * profile.tables["threads"]["wall_ns"]
+    steady = {**row, "steps": [3, 3, 3], "calls": [9, 9, 9], "ns": [9 * unit, 9 * unit, 9 * unit]}
     profile.meta["growth"] = [
-        {**steady, "ns": [9 * MS, 30 * MS, 90 * MS]},
+        {**steady, "ns": [9 * unit, 30 * unit, 90 * unit]},
         *({**steady, "line": 50 + one, "what": f"aten::op{one}"} for one in range(4)),
     ]
     return [one.title for one in analyze(profile, ["grows"])]
@@ -227,6 +229,13 @@ def test_calls_on_inputs_as_large_as_before_have_not_grown():
     assert title == "aten::sort takes 10 times as long late in the run as early, call by call"
     assert growing((4000,)) == []
     assert len(growing((4000,), "aten::mul")) == 1  # numbers may have become denormal
+
+
+def test_a_call_that_stood_in_line_for_a_core_has_not_grown() -> None:
+    sizes = (1000, 2000, 4000, 8000)
+    assert len(growing(sizes, ms=0.1)) == 1
+    assert growing(sizes, ms=0.1, running=0.5) == []  # 8 ms more in all, on a thread that waited for as long as it ran
+    assert len(growing(sizes, ms=10, running=0.5)) == 1
 
 
 def test_a_line_of_many_operators_that_grow_is_named_beside_lines_that_do_not(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ _ALONE = 0.9
 """Of its wall time that the thread ran; of less, others took the rest, early and late not alike."""
 _BEYOND_DOUBT = 6
 """Times as long a call late as early: a machine that others use as well has made calls four times as long."""
+_A_FEW_TURNS_NS = 50_000_000
+"""Of wall time: less is a few calls that stood in line for a core, 3 to 20 ms each time."""
 _GAIN = 0.08
 """Of the step: what is gained where the path stays as it was early; less is a machine in use."""
 
@@ -77,6 +79,8 @@ class Grows(Rule):
         if found and _inputs_grow(rows, values["factor"]):
             return []
         found = [item for item in found if not _as_large_as_before(case, item[0], item[1], contended=contended)]
+        if contended:
+            found = [item for item in found if item[0].calls > item[1] or _more_ns(item[0].row) >= _A_FEW_TURNS_NS]
         found = [item for item in found if case.share(_spared_ns(case, *item)) >= _GAIN]
         found.sort(key=lambda item: -item[2] * (1 - 1 / max(item[1], item[0].calls, 1.01)))
         return [self._finding(case, found)] if found else self.more_calls(case, rows, values)
@@ -230,7 +234,14 @@ def _read(row: Mapping[str, Any], *, sampled: bool) -> _Path | None:
 
 def _far_dearer(row: Mapping[str, Any]) -> bool:
     calls, ns = row["calls"], row["ns"]
-    return bool(ns[-1] * max(calls[0], 1) >= _BEYOND_DOUBT * ns[0] * max(calls[-1], 1))
+    far = ns[-1] * max(calls[0], 1) >= _BEYOND_DOUBT * ns[0] * max(calls[-1], 1)
+    return bool(far and _more_ns(row) >= _A_FEW_TURNS_NS)
+
+
+def _more_ns(row: Mapping[str, Any]) -> float:
+    """What the late calls took beyond what as many early ones did."""
+    calls, ns = row["calls"], row["ns"]
+    return float(ns[-1] - ns[0] * calls[-1] / max(calls[0], 1))
 
 
 def _others(paths: list[_Path], without: _Path) -> float:
