@@ -51,9 +51,9 @@ class Looks:
         return SimpleNamespace(whole=self.left.pop(0) if len(self.left) > 1 else self.left[0])
 
 
-def watched(monkeypatch: pytest.MonkeyPatch, *profiles: Profile) -> why._Watch:
+def watched(monkeypatch: pytest.MonkeyPatch, *profiles: Profile) -> why.Watch:
     monkeypatch.setattr(live, "LiveRun", Looks(*profiles))
-    return why._Watch(argparse.Namespace(format="text", steps=0, seconds=60.0))
+    return why.Watch(argparse.Namespace(format="text", steps=0, seconds=60.0))
 
 
 PART = cast("PartDirectory", SimpleNamespace(directory=Path("run.part"), output="run.leadline"))
@@ -65,7 +65,7 @@ def test_what_a_set_up_repeats_is_no_step_of_a_program_that_goes_on(
     watch = watched(monkeypatch, *(training(steps=steps) for steps in (148, 148, 40, 80)))
     said = []
     for passed in (8.0, 12.0, 18.0, 27.0):
-        watch._look(PART, passed)
+        watch.look_now(PART, passed)
         said.append(capsys.readouterr().err)
     assert said[:3] == ["", "", ""]
     assert "80 steps so far" in said[3]
@@ -76,7 +76,7 @@ def test_the_verdict_of_the_whole_run_is_said_unless_it_is_the_same(
 ) -> None:
     watch = watched(monkeypatch, training(steps=40), training(steps=80))
     for passed in (8.0, 12.0):
-        watch._look(PART, passed)
+        watch.look_now(PART, passed)
     capsys.readouterr()
     watch.tell_at_the_end(training(steps=200), "run.leadline")
     assert "the verdict is the same for the whole run" in capsys.readouterr().err

@@ -183,6 +183,6 @@ def test_tensors_of_a_batch_are_counted_wherever_they_stand(batch, number):
 def test_counting_them_ends(monkeypatch):
     deep = []
     deep.append(deep)
-    monkeypatch.setattr(passes, "_MOST_OBJECTS", 50)
+    monkeypatch.setattr(passes, "MOST_OBJECTS", 50)
     assert tensors_in([torch.ones(1)] * 1000) == 49
     assert tensors_in([[deep] * 10] * 10) == 0

@@ -145,7 +145,7 @@ def _run(arguments: argparse.Namespace) -> int:
         raise CommandError(str(error)) from error
     if shutil.which(command.argv[0]) is None:
         raise CommandError(f"Cannot run {command.argv[0]}: no such command; check the name, or give the whole path.")
-    watch = _Watch(arguments)
+    watch = Watch(arguments)
     if arguments.format == "text":
         say(f"measuring; prints the verdict within {arguments.seconds:g} s, or when the program ends")
     status, path, _ = verb.measure(asked, _options(arguments), watch.look)
@@ -188,7 +188,7 @@ def _options(arguments: argparse.Namespace) -> Callable[[], Options]:
     return made
 
 
-class _Watch:
+class Watch:
     """Looks at the segments of a program that runs, and says the verdict when there is enough for one."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
@@ -208,9 +208,10 @@ class _Watch:
             return
         self._next_s = min(passed * 1.5, passed + 10)
         with contextlib.suppress(Exception):  # the program goes on, whatever a look meets
-            self._look(part, passed)
+            self.look_now(part, passed)
 
-    def _look(self, part: PartDirectory, passed: float) -> None:
+    def look_now(self, part: PartDirectory, passed: float) -> None:
+        """`passed`: seconds since the program was started."""
         from leadline.profiles.live import LiveRun
         from leadline.verdict.judge import judge
         from leadline.verdict.model import CLASSES

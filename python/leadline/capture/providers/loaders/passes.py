@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 _MOST = 16
-_MOST_OBJECTS = 10_000
+MOST_OBJECTS = 10_000
 
 
 class LoaderPasses:
@@ -69,7 +69,7 @@ def tensors_in(batch: Any) -> int:
     """How many tensors there are among the first objects of a batch's lists, tuples and dictionaries."""
     tensor = getattr(sys.modules.get("torch"), "Tensor", ())
     found, left = 0, [batch]
-    for _ in range(_MOST_OBJECTS):
+    for _ in range(MOST_OBJECTS):
         if not left:
             break
         one = left.pop()
