@@ -10,7 +10,8 @@ from functools import lru_cache
 
 CLASSES = (
     "communication", "copy", "attention", "convolution", "matrix product", "normalisation", "embedding", "optimizer",
-    "recurrent", "transform", "softmax", "pooling", "random", "sort", "element-wise", "fused", "compilation", "other", "unknown",
+    "recurrent", "transform", "softmax", "pooling", "random", "sort", "element-wise", "fused", "compilation", "other",
+    "unknown",
 )  # fmt: skip
 COMPILATION = "compilation"
 """What a compiler runs while it compiles: no work of the program, and listed apart."""

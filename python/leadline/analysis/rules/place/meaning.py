@@ -62,7 +62,13 @@ _OUTSIDE = (
 
 def meaning(case: Case, at: At) -> list[Fact]:
     """Nothing where neither shapes, names nor the source say so."""
-    found = [*_of_operators(case, at), *_long_windows(case, at), *by_size(case, at), *_both_branches(at), *_derivatives(case, at)]
+    found = [
+        *_of_operators(case, at),
+        *_long_windows(case, at),
+        *by_size(case, at),
+        *_both_branches(at),
+        *_derivatives(case, at),
+    ]
     if at.statement is not None:
         nodes = own_nodes(at.statement)
         found += [*_new_iterators(nodes), *_permutations(nodes)]

@@ -85,8 +85,8 @@ def _channel_by_channel(case: Case, row: int) -> Iterator[Fact]:
             "shape",
             f"convolves each channel with a window of {height} x {width}",
             _TELLS,
-            f"If the window is a product of two vectors, as a Gaussian or a box is, convolve with {height} x 1 and then "
-            f"with 1 x {width}: {height + width} of {height * width} products.",
+            f"If the window is a product of two vectors, as a Gaussian or a box is, convolve with {height} x 1 and "
+            f"then with 1 x {width}: {height + width} of {height * width} products.",
         )
 
 
