@@ -7,6 +7,8 @@ from collections.abc import Callable
 import pytest
 from tests.jax.conftest import Ran
 
+from leadline.analysis.case import case_of
+from leadline.analysis.loop import least_step_ns
 from leadline.steps.of_profile import steps_of
 
 
@@ -19,5 +21,13 @@ def test_a_step_is_as_long_as_a_turn(run: Callable[..., Ran]) -> None:
     verdict = ran.profile.verdict
     assert verdict.account is not None and verdict.account.wall_ns == pytest.approx(steps.main.mean_ns, abs=1)
     assert verdict.kind == "blocked" and verdict.place is not None
-    assert (verdict.place.short, verdict.place.line) == ("turns.py", 23)
+    assert (verdict.place.short, verdict.place.line) == ("turns.py", 24)
     assert "no clock" not in verdict.trust
+
+
+def test_turns_of_other_programs_are_none_of_this_loop(run: Callable[..., Ran]) -> None:
+    """What takes a turn in microseconds beside the steps says nothing of the least that a step takes."""
+    profile = run("turns.py").profile
+    case = case_of(profile)
+    least = least_step_ns(profile, case.analysis.scopes, int(case.loop.anchors[0]))
+    assert least == steps_of(profile).main.min_ns > 10_000_000

@@ -19,6 +19,7 @@ never = threading.Event()
 for turn in range(220):
     if turn == 20:
         begin = time.perf_counter()
+    jnp.sqrt(jnp.sqrt(2.0))
     batch = np.sort(np.random.default_rng(turn).random((32, 32)).astype(np.float32))
     never.wait(0.01)
     weight = update(weight, batch)

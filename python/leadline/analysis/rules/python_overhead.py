@@ -19,6 +19,7 @@ from leadline.analysis.sampled import SampledFunction, names_of
 from leadline.analysis.sourcecode import Block, carries_state
 from leadline.analysis.threads import running_share
 from leadline.analysis.waiting import METRIC as WAIT
+from leadline.analysis.waiting import STATES, states_of
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, times
 
@@ -48,6 +49,7 @@ _IN_TURN = (
 
 
 _LEFT_OUT = ("backward", "optimizer", "data loading", "compile")
+_LITTLE = 0.1
 _TOO_FEW = 5
 """Samples of a function that say nothing."""
 
@@ -179,9 +181,12 @@ class PythonOverhead(Rule):
         """Needs the wall time of steps."""
         loop = case.loop
         ns = float(case.samples[case.analysis.scopes.inner < 0].sum()) if case.sampled_ns else case.between_ns
-        share = case.share(ns)
+        whole = float(case.total_ns)
+        in_line = min(_in_line_ns(case), max(whole - ns - loop.work_ns * loop.steps, 0.0))
+        share = case.share(ns * whole / (whole - in_line)) if whole > in_line else 0.0
         if share < values["python"] or case.has_device:
             return []
+        of = "a step" if in_line < _LITTLE * case.total_ns else "a step without its waits for a core"
         blocked = blocked_ns(case)
         if blocked >= 0.5 * ns / loop.steps:
             looked = bool((case.tree.exclusive(WAIT).sum[case.loop.inside] > 0).any())
@@ -199,7 +204,7 @@ class PythonOverhead(Rule):
             Finding(
                 self.name,
                 Severity.INFO,
-                f"{percent(share)} of a step is spent outside operators, in Python and in calling them",
+                f"{percent(share)} of {of} is spent outside operators, in Python and in calling them",
                 case.gain(ns, (0, 0.3, 1), f"bound: {_measure(case)}"),
                 (loop.root,),
                 (),
@@ -213,6 +218,15 @@ class PythonOverhead(Rule):
                 min(share / 2, 0.04),
             )
         ]
+
+
+def _in_line_ns(case: Case) -> float:
+    """Of all steps, how long their thread stood in line for a core, by looks; 0 where no clock knew their length."""
+    if not case.loop.measured_by:
+        return 0.0
+    tree, threads = case.tree, case.analysis.scopes.thread
+    mine = case.loop.inside & (threads == threads[case.loop.anchors[0]]) & (states_of(tree) == STATES.index("core"))
+    return min(float(tree.exclusive(WAIT).sum[mine].sum()), 0.9 * case.total_ns)
 
 
 def _by_itself(case: Case, row: int, file: str, block: Block) -> bool:
