@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kFirstCostNs = 50'000'000;    // of a window, until one was measured
 constexpr std::int64_t kLongestNs = 10'000'000'000;  // of a stretch of a thread that launches no more
-constexpr int kTries = 50;                           // for a lock that is held for a moment
+constexpr std::int64_t kMomentNs = 50'000;           // that a lock may be held which a launch waits for
 constexpr const char* kDuration = "gpu__time_duration.sum";
 thread_local bool launch_is_node = false;  // the launch that this thread is in became a node of a graph
 
@@ -207,7 +207,8 @@ bool KernelReplay::may_count(std::unique_lock<std::mutex>& lock) noexcept {
     lock.lock();
     return true;
   }
-  for (int tries = 0; tries < kTries && !lock.try_lock(); ++tries) std::this_thread::yield();
+  const std::int64_t until = leadline_monitor_now() + kMomentNs;  // where cores are rare a yield takes milliseconds
+  while (!lock.try_lock() && leadline_monitor_now() < until) std::this_thread::yield();
   if (!lock.owns_lock()) passed_.store(true);
   return lock.owns_lock();
 }
