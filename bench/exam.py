@@ -34,6 +34,7 @@ SETS = {
     "blind7": "complaints_blind7",
     "blind8": "complaints_blind8",
     "blind9": "complaints_blind9",
+    "blind10": "complaints_blind10",
 }
 """Folders of programs. `blind`: by somebody who had not read the rules; the score in bench/results is the first."""
 _LIMIT_S = 400
