@@ -11,6 +11,7 @@ from tests.analysis.test_place import known, on_line, operator
 from leadline.analysis.analyze import analyze
 from leadline.analysis.case import case_of
 from leadline.analysis.rules.place import instead_at
+from leadline.profiles.build import build
 
 SAMPLES = f"native work | cpu_sample={50 * MS}/50"
 
@@ -199,3 +200,20 @@ def test_a_remedy_that_the_place_knows_is_the_findings_and_the_verdicts(tmp_path
     assert found.severity.value == "warning" and found.remedy.startswith("Convolve by FFT")
     assert found.measured_by == "leadline prove BEFORE.py AFTER.py" and not found.fix
     assert any(one.do.startswith("Convolve by FFT") for one in profile.verdict.fixes)
+
+
+@pytest.mark.parametrize(("name", "said"), [("writer", "runs on the thread writer"), ("python", "runs on another thread")])
+def test_a_thread_beside_the_loop_is_named_where_somebody_named_it(name: str, said: str) -> None:
+    profile = build(
+        f"""
+        process train.py | pid=5
+          thread MainThread | tid=5 wall_ns=100000000
+            python main @ /home/ada/train.py:60
+              phase forward
+                operator aten::linear | time=90000000/10 call_time=90000000/10
+              phase optimizer | time=1000000/10 call_time=1000000/10
+          thread {name} | tid=6 wall_ns=100000000
+            python Writer.run @ /home/ada/train.py:31 | cpu_sample=50000000/50
+        """
+    )
+    assert said in known(profile, line=31)

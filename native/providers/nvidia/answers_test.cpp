@@ -255,7 +255,7 @@ TEST_CASE("setting up counters takes none of a window's time, and costs the budg
   CHECK(told.windows.windows >= 2);
   CHECK(told.windows.spent_ns < 200'000'000);
   CHECK(told.samples.readings > 10);
-  CHECK(told.samples.no_record < told.samples.readings);  // how many less rests on how busy the machine is
+  // Whether a kernel ran in any of them rests on when this thread has a core; gpu/counter_samples_test.cpp has that.
   CHECK(told.failed_rounds == 0);
 }
 

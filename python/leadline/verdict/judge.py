@@ -11,6 +11,7 @@ from leadline.analysis.findings import Finding, Findings
 from leadline.analysis.functions import METRIC
 from leadline.analysis.rules.communication import late_rank
 from leadline.analysis.rules.late_line import late_line
+from leadline.analysis.waiting import METRIC as WAIT
 from leadline.engines import engines_of, together
 from leadline.engines.words import sentence as serving_sentence
 from leadline.engines.words import title as serving_title
@@ -152,9 +153,8 @@ def _missing(case: Case, made: Account, resource: Resource, samples: int) -> str
     imported = is_imported(case.profile.meta)
     if made.of == "step" and made.steps < FEWEST_STEPS and not imported:
         return f"{program} (only {counted(made.steps, 'step')} measured)"
-    if resource.kind == "cannot_tell":
-        return program if not imported else ""
-    return ""
+    looked = samples > 0 and bool(case.tree.exclusive(WAIT).count.any())  # `why` knows no more than such a file
+    return program if resource.kind == "cannot_tell" and not imported and not looked else ""
 
 
 def _of_ranks(

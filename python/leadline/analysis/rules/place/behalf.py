@@ -66,6 +66,8 @@ _LIBRARIES = (
 _FETCH = re.compile(r"/torch/utils/data/_utils/fetch\.py$")
 _APPLY = re.compile(r"/torch/autograd/function\.py$")
 _CALLED_BACK = re.compile(r"(?:pure|io|debug|host)_?callback")
+_UNNAMED = ("", "python", "python3")
+"""Names of threads that nobody has named."""
 _NEARLY_ALL = 0.8
 """Of the place's time: what runs there for somebody else is another matter."""
 _ON = re.compile(r"^on_[a-z_]+$")
@@ -173,7 +175,9 @@ def _of_thread(case: Case, at: At) -> list[Fact]:
     mains = {one.node.row for one in case.profile.threads if one.row in main_threads(case.profile)}
     if main in mains or case.in_phase("backward")[at.row]:
         return []
-    return [Fact("where", f"runs on the thread {case.name(main)}", 0.6)]
+    name = case.name(main)
+    told = f"runs on the thread {name}" if name not in _UNNAMED else "runs on another thread"
+    return [Fact("where", told, 0.6)]
 
 
 def _of_jax(case: Case, at: At) -> list[Fact]:
