@@ -202,7 +202,9 @@ def test_a_remedy_that_the_place_knows_is_the_findings_and_the_verdicts(tmp_path
     assert any(one.do.startswith("Convolve by FFT") for one in profile.verdict.fixes)
 
 
-@pytest.mark.parametrize(("name", "said"), [("writer", "runs on the thread writer"), ("python", "runs on another thread")])
+@pytest.mark.parametrize(
+    ("name", "said"), [("writer", "runs on the thread writer"), ("python", "runs on another thread")]
+)
 def test_a_thread_beside_the_loop_is_named_where_somebody_named_it(name: str, said: str) -> None:
     profile = build(
         f"""

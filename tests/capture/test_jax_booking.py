@@ -20,6 +20,8 @@ def test_a_program_whose_only_timed_run_is_booked_already_shares_in_no_later_run
     """Compiled for a second shape: the first program's run was booked alone, then the second's came."""
     native, key = Native(), (1, "jit(f)")
     windows = SimpleNamespace(of_key={key: {1: 1}}, timed={1: _timed(1000, early=True)}, device_type=0)
+    windows.waits_for_more = lambda _, timed: timed.early
+    windows.is_too_large = lambda _: False
     booking = Booking(native, {}, windows)  # type: ignore[arg-type]
     assert booking.book({key: 1}, last=False) == 0
     windows.timed[2] = _timed(3000, early=False)
