@@ -16,6 +16,7 @@ const COLOURS: Record<string, string> = {
   compile: "collective",
   other: "operator",
   products: "operator",
+  transforms: "operator",
   "matrix product": "operator",
   convolution: "operator",
   attention: "module",
