@@ -1,4 +1,4 @@
-"""Sizes for which an operator is slow are told at its line, with the size or form that is not."""
+"""Input sizes at which an operator is slow are named at its line, with the size or form that is faster."""
 
 from __future__ import annotations
 
