@@ -123,7 +123,7 @@ def test_from_a_run_to_the_next_of_its_place_is_a_turn(counted: Counted) -> None
     assert (name, number) == ("train", 4), "the first was not counted here, the second ends no turn"
     assert 0 < shortest <= total / 4 <= longest <= total <= passed
     assert total**2 / 4 <= squares * 1.0001 <= total**2 * 1.0001
-    assert counted.hook.turns() == [], "each is told once"
+    assert counted.hook.turns() == [], "each is returned once"
 
 
 def test_what_was_ours_is_no_turn(counted: Counted) -> None:

@@ -15,7 +15,7 @@ from leadline.analysis.scopes import Scopes
 from leadline.profiles import Profile, Tree
 from leadline.schema import FrameKind
 from leadline.steps import NoSteps, Steps
-from leadline.steps.jax_programs import function_of
+from leadline.steps.jax_programs import function_of, turns_of
 from leadline.steps.model import COUNTED, LAUNCHES, MODULE_CALLS, PROGRAM_CALLS
 from leadline.steps.of_profile import steps_of
 from leadline.steps.of_tree import without_first_calls
@@ -204,6 +204,5 @@ def least_step_ns(profile: Profile, scopes: Scopes, anchor: int) -> int:
         | tree.frame_rows(FrameKind.PHASE, "turn")[tree.frame_of]
     )
     rows = np.flatnonzero(steps & (scopes.process == scopes.process[anchor]) & (calls.count > 0))
-    called = ("", function_of(tree.node(anchor).name))  # turns of other programs are none of this loop
-    rows = np.array([row for row in rows.tolist() if str(tree.node(row).detail.get("of", "")) in called], np.int64)
-    return int(calls.min[rows].min()) if len(rows) else 0
+    own = turns_of(tree, rows, {"", function_of(tree.node(anchor).name)})  # those of other programs are of other loops
+    return int(calls.min[own].min()) if own else 0

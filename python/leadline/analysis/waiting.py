@@ -10,7 +10,7 @@ import json
 import numpy as np
 
 from leadline._dataclass import dataclass
-from leadline.analysis.columns import Rows, at_rows, group_sums
+from leadline.analysis.columns import Mask, Rows, at_rows, group_sums
 from leadline.analysis.scopes import Scopes
 from leadline.analysis.threads import main_threads
 from leadline.profiles import Profile, Tree
@@ -52,6 +52,11 @@ def states_of(tree: Tree) -> Rows:
         by_detail[row] = _state(tree.tables.strings[row])
     found: Rows = by_detail[frames["detail"]][tree.frame_of]
     return found
+
+
+def in_line_ns(tree: Tree, where: Mask) -> float:
+    """What threads stood in line for a core at these nodes, by looks."""
+    return float(tree.exclusive(METRIC).sum[where & (states_of(tree) == STATES.index("core"))].sum())
 
 
 def _state(detail: str) -> int:

@@ -252,12 +252,12 @@ class Watch:
 
 def _same(before: Verdict, after: Verdict) -> bool:
     """Whether a reader of the first has read the second: the same cause at the same place, of steps nearly as long."""
-    if before.account is None or after.account is None or before.place is None or after.place is None:
+    first, then, here, there = before.account, after.account, before.place, after.place
+    if first is None or then is None or here is None or there is None:
         return before.sentence == after.sentence
-    places = [(one.place.file, one.place.line) for one in (before, after) if one.place is not None]
-    spans = sorted(one.account.wall_ns for one in (before, after) if one.account is not None)
-    alike = before.account.of == after.account.of and (before.account.of == "run" or spans[1] <= _ALIKE * spans[0])
-    return before.kind == after.kind and places[0] == places[1] and alike
+    short, long = sorted((first.wall_ns, then.wall_ns))
+    alike = first.of == then.of and (first.of == "run" or long <= _ALIKE * short)
+    return before.kind == after.kind and (here.file, here.line) == (there.file, there.line) and alike
 
 
 def _steps_of(profile: Profile) -> int:

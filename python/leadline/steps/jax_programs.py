@@ -34,6 +34,11 @@ def differentiated(tree: Tree) -> set[tuple[int, str]]:
     return {place for place, by in asked.items() if len(by) == 2}
 
 
+def turns_of(tree: Tree, rows: np.ndarray, programs: set[str]) -> list[int]:
+    """Of phases that hold iterations' lengths those of these programs; the empty name: from batch to batch."""
+    return [row for row in rows.tolist() if str(tree.node(row).detail.get("of", "")) in programs]
+
+
 def function_of(name: str) -> str:
     """`train_step` of `jit(train_step)`."""
     return name.partition("(")[2].removesuffix(")")

@@ -19,7 +19,7 @@ from leadline.profiles.meta import is_imported
 from leadline.profiles.rollup import nearest
 from leadline.profiles.step_rows import rows_of
 from leadline.schema import FrameKind
-from leadline.steps.jax_programs import PROGRAM, compiled_functions, differentiated, function_of
+from leadline.steps.jax_programs import PROGRAM, compiled_functions, differentiated, function_of, turns_of
 from leadline.steps.model import BATCHES, LAUNCHES, MODULE_CALLS, OPTIMIZER, PROGRAM_CALLS, STEP_CALLS
 from leadline.steps.recorded import ACCIDENT, ENOUGH, Recorded, by_process
 from leadline.steps.untimed import untimed_steps
@@ -346,7 +346,7 @@ class _Tree:
         """With the clock of what comes again: a batch (`of`: the empty name), a run of one of these programs."""
         turns = self.rows("turn", process)
         turns = turns[(self.count[turns] * 2 >= one.steps) & (self.count[turns] <= 2 * one.steps)]
-        told = [row for row in turns.tolist() if str(self.tree.node(row).detail.get("of", "")) in of]
+        told = turns_of(self.tree, turns, of)
         if not told:
             return one
         row = min(told, key=lambda row: abs(int(self.count[row]) - one.steps))

@@ -16,7 +16,7 @@ from leadline.analysis.case import CannotTell, Case
 from leadline.analysis.columns import Mask, nearest, subtree_sums
 from leadline.analysis.threads import main_threads
 from leadline.analysis.waiting import METRIC as WAIT
-from leadline.analysis.waiting import STATES, states_of
+from leadline.analysis.waiting import in_line_ns
 from leadline.analysis.workclass import classes_of_nodes
 from leadline.schema import FrameKind
 from leadline.verdict.between import fill_between, runs_on_pool, summed_at
@@ -226,12 +226,10 @@ def _phases(ledger: Ledger) -> None:
 def _stood_in_line(ledger: Ledger, where: Mask) -> float | None:
     """Of the waiting at these nodes the share that is waiting for a core, by looks; None where too few were taken."""
     waits = ledger.tree.exclusive(WAIT)
-    states = states_of(ledger.tree)
     seen = where & (waits.sum > 0)
     if int(waits.count[seen].sum()) < _ENOUGH_LOOKS:
         return None
-    in_line = seen & (states == STATES.index("core"))
-    return float(waits.sum[in_line].sum()) / float(waits.sum[seen].sum())
+    return in_line_ns(ledger.tree, seen) / float(waits.sum[seen].sum())
 
 
 def _waits(ledger: Ledger) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from leadline.analysis.calls_in_source import unique_lines
 from leadline.analysis.rules.base import Case, Finding, Severity
-from leadline.analysis.rules.by_shape import Shape, largest, shapes_of
+from leadline.analysis.rules.by_shape import Shape, largest, tensor_shapes
 from leadline.analysis.workclass import classes_of_nodes
 from leadline.schema import FrameKind
 from leadline.units import percent, times
@@ -32,7 +32,7 @@ def broadcast_larger(case: Case, rule: str, learn_more: str) -> list[Finding]:
     products = ("matrix product", "convolution", "attention", "recurrent")  # [N, 1] times [1, M] is no broadcasting
     operators &= ~np.isin(classes_of_nodes(case.tree), [CLASSES.index(one) for one in products])
     rows = largest(case, operators).tolist()
-    shapes = {row: found for row in rows if (found := [one for one in shapes_of(case, row) if one])}
+    shapes = {row: found for row in rows if (found := tensor_shapes(case, row))}
     seeds: dict[int, tuple[int, Shape]] = {}
     for row, given in shapes.items():
         result, function = _broadcast(given), int(case.code_function[row])

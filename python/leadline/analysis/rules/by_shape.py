@@ -20,6 +20,11 @@ def shapes_of(case: Case, row: int) -> list[Shape]:
     return [tuple(int(size) for size in one) if isinstance(one, list) else () for one in recorded]
 
 
+def tensor_shapes(case: Case, row: int) -> list[Shape]:
+    """The same without what is no tensor, or one without dimensions."""
+    return [one for one in shapes_of(case, row) if one]
+
+
 def largest(case: Case, mask: Mask) -> Rows:
     """Those of these nodes that take most time with what is below them, the longest first."""
     rows: Rows = np.flatnonzero(mask & (case.inclusive_time > 0))

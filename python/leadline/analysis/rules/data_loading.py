@@ -44,7 +44,7 @@ class DataLoading(Rule):
         loading = case.named(FrameKind.PHASE, "data loading") & case.loop.inside
         if not loading.any() or case.ranks > 1:
             return []
-        made = [one for several in habits_listed(case, "batches") for one in several]
+        made = habits_listed(case, "batches")
         known = max(made, key=lambda one: int(one.get("batches", 0)), default=None)
         passes = int(known.get("passes", 0)) if known is not None else 0
         whole = known is not None and int(known.get("batches", 0)) >= _OF_A_PASS * passes  # no next(iter(loader))
@@ -246,7 +246,7 @@ class Restarts:
 
 def restarts(case: Case) -> Restarts | None:
     """What the profiled processes tell of it; None where no loader with workers was used, or none tells."""
-    told = [one for several in habits_listed(case, "passes") for one in several if int(one.get("starts", 0)) > 0]
+    told = [one for one in habits_listed(case, "passes") if int(one.get("starts", 0)) > 0]
     if not told:
         return None
     starts, start_ns, first_ns = (
@@ -257,8 +257,7 @@ def restarts(case: Case) -> Restarts | None:
 
 def _tensors_of_a_batch(case: Case) -> int:
     """Of the loader with workers whose batches have most; 0 for few."""
-    told = [one for several in habits_listed(case, "passes") for one in several]
-    most = max((int(one.get("tensors", 0)) for one in told), default=0)
+    most = max((int(one.get("tensors", 0)) for one in habits_listed(case, "passes")), default=0)
     return most if most >= _MANY_TENSORS else 0
 
 
@@ -314,7 +313,7 @@ def _beside(case: Case, loading: Mask, outer: Mask) -> list[str]:
 
 def _makers(case: Case) -> tuple[list[Line], list[str]]:
     """The user's functions that make samples and join them, where the training process calls them itself."""
-    made = [one for several in habits_listed(case, "batches") for one in several]
+    made = habits_listed(case, "batches")
     known = max(made, key=lambda one: int(one.get("join_ns", 0)), default=None)
     if known is None:
         return [], []

@@ -18,10 +18,10 @@ def habits(case: Case, name: str) -> list[Mapping[str, Any]]:
     return [one for one in _told(case, name) if isinstance(one, dict)]
 
 
-def habits_listed(case: Case, name: str, framework: str = "torch") -> list[list[Mapping[str, Any]]]:
-    """The same for what is a list."""
-    told = [one for one in _told(case, name, framework) if isinstance(one, list)]
-    return [[one for one in listed if isinstance(one, dict)] for listed in told]
+def habits_listed(case: Case, name: str, framework: str = "torch") -> list[Mapping[str, Any]]:
+    """The same for what is a list, of all processes."""
+    lists = [one for one in _told(case, name, framework) if isinstance(one, list)]
+    return [one for listed in lists for one in listed if isinstance(one, dict)]
 
 
 def _told(case: Case, name: str, framework: str = "torch") -> list[Any]:

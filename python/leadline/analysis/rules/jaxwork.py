@@ -88,4 +88,4 @@ def lines_of(case: Case, note: Mapping[str, Any]) -> tuple[Line, ...]:
 def told(case: Case, name: str) -> list[Mapping[str, Any]]:
     """What was noted of programs under that name, of all processes; raises CannotTell where none ran."""
     programs(case)
-    return [one for listed in habits_listed(case, name, "jax") for one in listed]
+    return habits_listed(case, name, "jax")

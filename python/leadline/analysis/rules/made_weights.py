@@ -13,7 +13,7 @@ import numpy as np
 
 from leadline.analysis.columns import Mask
 from leadline.analysis.rules.base import Case, Finding, Severity, Values
-from leadline.analysis.rules.by_shape import Shape, largest, shapes_of
+from leadline.analysis.rules.by_shape import Shape, largest, shapes_of, tensor_shapes
 from leadline.analysis.rules.words import listed, operator
 from leadline.units import duration, percent, times
 
@@ -101,7 +101,7 @@ def _weights(case: Case, mask: Mask) -> dict[int, set[Shape]]:
 
 def _result(case: Case, row: int) -> set[Shape]:
     """The shape of what an operator makes; empty where that is not known."""
-    shapes = [one for one in shapes_of(case, row) if one]
+    shapes = tensor_shapes(case, row)
     if not shapes:
         return set()
     if case.name(row) in _PRODUCTS:

@@ -94,7 +94,7 @@ def _makers(case: Case, rows: Rows) -> list[Line]:
     """The line that fills up the rows of a batch: in the loader's own function, else one that makes a tensor of the
     size of what is looked up in `rows`, else where padding is asked for."""
     found: list[Line] = []
-    for known in (one for several in habits_listed(case, "batches") for one in several):
+    for known in habits_listed(case, "batches"):
         place = known.get("join")
         if isinstance(place, dict) and origin(str(place.get("file", ""))) == Origin.USER:
             file, first = str(place["file"]), int(place["line"])

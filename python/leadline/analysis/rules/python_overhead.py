@@ -19,7 +19,7 @@ from leadline.analysis.sampled import SampledFunction, names_of
 from leadline.analysis.sourcecode import Block, carries_state
 from leadline.analysis.threads import running_share
 from leadline.analysis.waiting import METRIC as WAIT
-from leadline.analysis.waiting import STATES, states_of
+from leadline.analysis.waiting import in_line_ns
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, times
 
@@ -224,9 +224,9 @@ def _in_line_ns(case: Case) -> float:
     """Of all steps, how long their thread stood in line for a core, by looks; 0 where no clock knew their length."""
     if not case.loop.measured_by:
         return 0.0
-    tree, threads = case.tree, case.analysis.scopes.thread
-    mine = case.loop.inside & (threads == threads[case.loop.anchors[0]]) & (states_of(tree) == STATES.index("core"))
-    return min(float(tree.exclusive(WAIT).sum[mine].sum()), 0.9 * case.total_ns)
+    threads = case.analysis.scopes.thread
+    mine = case.loop.inside & (threads == threads[case.loop.anchors[0]])
+    return min(in_line_ns(case.tree, mine), 0.9 * case.total_ns)
 
 
 def _by_itself(case: Case, row: int, file: str, block: Block) -> bool:

@@ -117,7 +117,7 @@ def _advice(case: Case, row: int) -> str:
 def _reasons(case: Case, row: int) -> list[Mapping[str, Any]]:
     """Why JAX compiled the function again, the most frequent first; empty where it was not noted."""
     name = case.tree.node(row).detail.get("function")
-    noted = [one for listed in habits_listed(case, "recompiled", "jax") for one in listed]
+    noted = habits_listed(case, "recompiled", "jax")
     return sorted((one for one in noted if one.get("function") == name), key=lambda one: -int(one.get("times", 0)))
 
 

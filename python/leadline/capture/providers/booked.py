@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from leadline.capture.native import Native
 from leadline.xla.parts import Frame
 
@@ -9,6 +11,12 @@ Total = tuple[str, int, int, int, int, float]
 """Metric, count, sum, smallest, largest, sum of squares."""
 
 _CPU = ("cpu", -1, -1)
+
+
+def turn_frame(of: str = "") -> Frame:
+    """What the lengths of iterations of a loop are booked under: from batch to batch, or from run to run of the
+    program `of`; of one call each, no time of its own."""
+    return ("phase", "turn", "", "", json.dumps({"of": of}) if of else "", 0, 0, 0)
 
 
 class Booked:

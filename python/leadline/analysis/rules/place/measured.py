@@ -12,7 +12,7 @@ import numpy as np
 
 from leadline.analysis.case import Case
 from leadline.analysis.columns import Mask, Rows
-from leadline.analysis.rules.by_shape import shapes_of
+from leadline.analysis.rules.by_shape import tensor_shapes
 from leadline.analysis.rules.place.at import At, at_line, loop_of
 from leadline.analysis.rules.place.fact import Fact
 from leadline.analysis.workclass import classes_of_nodes
@@ -100,7 +100,7 @@ def _tells_often(number: float) -> float:
 
 def _shapes(case: Case, row: int) -> list[Shape]:
     """Of its tensors, without a result that is yet to be allocated."""
-    return [one for one in shapes_of(case, row) if one and one != (0,)]
+    return [one for one in tensor_shapes(case, row) if one != (0,)]
 
 
 def _types(case: Case, row: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Sizes for which a known operator is slow, where another size or form has the same result: a transform of a prime
+"""Sizes at which a known operator is slow, where another size or form has the same result: a transform of a prime
 length, one query on a whole cache, a window that may be two."""
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from leadline.analysis.case import Case
-from leadline.analysis.rules.by_shape import shapes_of
+from leadline.analysis.rules.by_shape import shapes_of, tensor_shapes
 from leadline.analysis.rules.place.at import At
 from leadline.analysis.rules.place.fact import Fact
 from leadline.schema import FrameKind
@@ -58,7 +58,7 @@ def _of_transforms(case: Case, at: At) -> Iterator[Fact]:
 
 def _one_query(case: Case, row: int) -> Iterator[Fact]:
     """Of attention with a mask: query, key, value, mask."""
-    shapes = [one for one in shapes_of(case, row) if one]
+    shapes = tensor_shapes(case, row)
     if len(shapes) < 4 or len(shapes[0]) < 2 or len(shapes[1]) < 2:
         return
     queries, keys = shapes[0][-2], shapes[1][-2]
@@ -74,7 +74,7 @@ def _one_query(case: Case, row: int) -> Iterator[Fact]:
 
 def _channel_by_channel(case: Case, row: int) -> Iterator[Fact]:
     """Of a window that no module has learnt."""
-    shapes = [one for one in shapes_of(case, row) if one]
+    shapes = tensor_shapes(case, row)
     if len(shapes) < 2 or len(shapes[0]) != 4 or len(shapes[1]) != 4:
         return
     channels, (made, each, height, width) = shapes[0][1], shapes[1]

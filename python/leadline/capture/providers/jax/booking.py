@@ -12,13 +12,12 @@ from types import MappingProxyType
 from typing import Any
 
 from leadline.capture.native import PLACE_THREAD, Native
-from leadline.capture.providers.booked import Booked, own_total, total
+from leadline.capture.providers.booked import Booked, own_total, total, turn_frame
 from leadline.capture.providers.jax.programs import Compiled, Programs
 from leadline.capture.providers.jax.runs import Key
 from leadline.capture.providers.jax.windows import Timed, Windows
 from leadline.xla.parts import Frame, talks, unknown
 
-TURN = "turn"
 _LIBRARIES = ("nccl", "void nccl", "rccl")
 """How kernels of the libraries for communication begin."""
 _NAMED = 3
@@ -71,8 +70,8 @@ class Booking:
     def book_turns(self, turns: list[tuple[str, int, int, int, int, float]]) -> None:
         """Put in how long turns of the loops around programs took, as phases of this thread beside its steps."""
         for name, count, total_ns, shortest, longest, squares in turns:
-            frame: Frame = ("phase", TURN, "", "", json.dumps({"of": name}), 0, 0, 0)
-            self._booked.put(PLACE_THREAD, (frame,), [("call_time", count, total_ns, shortest, longest, squares)])
+            spent = ("call_time", count, total_ns, shortest, longest, squares)
+            self._booked.put(PLACE_THREAD, (turn_frame(name),), [spent])
 
     def how_exact(self) -> str:
         """Whether runs and the operations in them were counted or estimated. Of a run JAX tells the function's name;

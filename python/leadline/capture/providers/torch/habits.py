@@ -18,13 +18,13 @@ from typing import Any
 
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import PLACE_THREAD, Native
+from leadline.capture.providers.booked import turn_frame
 from leadline.capture.providers.loaders.batch_makers import BatchMakers
 from leadline.capture.providers.loaders.passes import LoaderPasses, tensors_in
 from leadline.capture.providers.replaced import Replacements
 from leadline.capture.providers.torch.module_types import ModuleTypes, threads
 from leadline.capture.providers.torch.optimizer_rounds import OptimizerRounds
 
-PHASE = "turn"
 _LOOK_FIRST = 5
 """The step of an optimizer at which gradients are noted: one that is the same five steps later is not computed here."""
 _LOOK_AT = 10
@@ -203,12 +203,11 @@ class Turns:
         self._last_ns = now_ns
 
     def book(self, native: Native) -> None:
-        """As a phase of this thread, beside its steps: of one call each, no time of its own."""
+        """As a phase of this thread, beside its steps."""
         if self.count:
-            frame = ("phase", PHASE, "", "", "", 0, 0, 0)
             native.book(
                 PLACE_THREAD,
-                [frame],
+                [turn_frame()],
                 [("call_time", self.count, self.sum, self.min, self.max, self.squares)],
                 "cpu",
                 -1,
