@@ -63,7 +63,8 @@ def test_every_kind_of_wait_has_its_line_and_its_time(sample) -> None:
     ):
         mine = {key: ns for key, ns in found.items() if key[0] == function and key[1] != "core"}
         assert mine.get((function, state), 0) > 0.7e9, found  # longer where others have the cores
-        assert mine[function, state] >= 0.95 * sum(mine.values()), mine
+        # One look in 20 a second may find the thread at the interpreter's lock, on its way in or out of this wait.
+        assert mine[function, state] >= 0.85 * sum(mine.values()), mine
     assert found.get(("spin", "sleep"), 0) == 0
     assert seen.losses() == {}
 
