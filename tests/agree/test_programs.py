@@ -151,7 +151,8 @@ def test_steps(recorded: tuple[Path, int | None]) -> None:
     if shown["mean_ns"]:
         assert analyzed["step_ns"] == pytest.approx(shown["mean_ns"], abs=1)
         assert summary["mean_ns"] == pytest.approx(shown["mean_ns"], abs=1)
-        assert shown["min_ns"] <= shown["median_ns"] * 1.04 and shown["median_ns"] <= shown["max_ns"] * 1.04
+        if shown["median_ns"]:
+            assert shown["min_ns"] <= shown["median_ns"] * 1.04 and shown["median_ns"] <= shown["max_ns"] * 1.04
     account = report["verdict"] and report["verdict"].get("account")
     if account and account["of"] == "step":
         assert account["steps"] == shown["number"]

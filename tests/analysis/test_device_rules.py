@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.analysis.test_findings import named, names, training
+from tests.analysis.test_findings import MS, named, names, training
 
 from leadline.analysis.analyze import analyze
 from leadline.profiles.build import build
@@ -188,6 +188,15 @@ def test_communication_that_computation_hides_is_not_blamed_and_the_rest_is():
     found = named(analyze(exchanged(7000)), "communication")
     assert found.evidence[1].startswith("75 % of it is exposed in the trace window")
     assert found.gain.high_ns == 3_000_000
+
+
+@pytest.mark.parametrize(("file", "fix"), [("nn/parallel/distributed.py", "bucket_cap_mb=50"), ("optim/sgd.py", "")])
+def test_buckets_are_tried_only_where_the_program_has_them(file, fix):
+    wraps = f"  python forward @ /usr/lib/python3.11/site-packages/torch/{file}:9"
+    mm, talk = (f"operator {name} | time={90 * MS}/10 call_time={90 * MS}/10" for name in ("aten::mm", "c10d::send"))
+    found = named(analyze(training(LINE, wraps, f"    {mm}", LINE, f"  {talk}")), "communication")
+    assert found.fix == fix
+    assert ("bucket_cap_mb" in found.measured_by) == bool(fix)
 
 
 def test_memory_from_the_driver_in_every_step():

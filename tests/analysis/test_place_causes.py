@@ -85,6 +85,31 @@ def test_libraries_below_a_line_say_what_its_time_is_for(tmp_path, file, words):
     assert ("spends" in said) == bool(words) and words in said
 
 
+@pytest.mark.parametrize(
+    ("file", "calls", "found", "converts"),
+    [
+        ("transformers/logits_process.py", 10, True, True),
+        ("transformers/logits_process.py", 10_000, True, False),  # little for each: the calling of an operator
+        ("torch/nn/modules/module.py", 10, False, False),  # a framework runs what others wrote
+    ],
+)
+def test_a_librarys_line_that_takes_most_is_named_and_what_it_turns_into_tensors(
+    tmp_path, file, calls, found, converts
+):
+    inside = [
+        f"native work | cpu_sample={25 * MS}/25",
+        f"python __call__ @ {LIBRARY}/site-packages/{file}:98 | cpu_sample={75 * MS}/75",
+        f"  operator aten::index_put_ | time={MS}/{calls} call_time={MS}/{calls}",
+    ]
+    source = tmp_path / "data.py"
+    source.write_text("def get(model):\n  return model.generate()\n")
+    profile = on_line(*inside, file=source, line=2, function="get")
+    said, instead = known(profile, source, 2), instead_at(case_of(profile), str(source), 2)
+    assert (f"spends 75 % of it in __call__ ({file}:98)" in said) == found
+    assert ("turning Python's values into tensors" in said) == converts
+    assert instead.startswith("Give __call__ a tensor") == converts
+
+
 SKIPS = "def rows(file, worker, total):\n  for number, line in enumerate(file):\n    sample = parse(line)\n{test}    yield sample\n"
 
 

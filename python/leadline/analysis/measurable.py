@@ -35,9 +35,9 @@ FIXES: Mapping[str, tuple[str, ...]] = {
     "thread_oversubscription": ("num_threads",),
 }
 """Rule to fixes, the best first."""
-_OF_THE_FINDING = ("jit", "donation")
-"""A finding names their value: the function."""
-_NOT_OF_TORCH = ("gc_freeze", *_OF_THE_FINDING)
+_OF_THE_FINDING = ("jit", "donation", *FIXES["communication"])
+"""A finding names them itself: it knows the function, or that the program has what they change."""
+_NOT_OF_TORCH = ("gc_freeze",)
 
 
 def rules_of(fix: str) -> tuple[str, ...]:

@@ -22,7 +22,8 @@ _COLUMNS = (
 class ShownSteps:
     """`mean_ns`: of a step, warm-up left out; `low_ns`, `high_ns`: where the mean lies in 19 cases of 20, -1 where
     nobody knows; `thirds_ns`: the mean of the first, middle and last third; `slowest`: single steps; `mean`: of a step
-    by what was counted in it, -1 where that is not known. Times are 0 where no clock measured a step."""
+    by what was counted in it, -1 where that is not known. Times are 0 where no clock measured a step, `median_ns` and
+    `p95_ns` also where only sums of them are kept."""
 
     number: int
     rests_on: str
@@ -98,7 +99,7 @@ def sentences(steps: ShownSteps) -> list[str]:
         f"{counted(steps.number, 'step')} ({steps.rests_on} were counted): mean {duration(steps.mean_ns)}{within}{warm}"
     ]
     spread = [f"min {duration(steps.min_ns)}", f"max {duration(steps.max_ns)}"]
-    if steps.timed_by not in ("batches", "calls"):  # of turns only sums are kept
+    if steps.median_ns:  # of batches and calls only sums are kept
         spread.insert(0, f"median {duration(steps.median_ns)}")
     if steps.p95_ns:
         spread.insert(1, f"95 % within {duration(steps.p95_ns)}")

@@ -117,6 +117,7 @@ class RankSteps:
     mean_ns: float
     deviation_ns: float = 0.0
     median_ns: float = 0.0
+    """0 where only sums are kept: of batches and calls."""
     min_ns: int = 0
     max_ns: int = 0
     timed: int = 0

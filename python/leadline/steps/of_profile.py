@@ -96,7 +96,7 @@ def _of_tree(one: Counted, rank: int) -> RankSteps:
         timed_by=one.timed_by if one.mean_ns else "",
         mean_ns=one.mean_ns,
         deviation_ns=one.deviation_ns,
-        median_ns=one.median_ns or one.mean_ns,
+        median_ns=one.median_ns,
         min_ns=one.min_ns,
         max_ns=one.max_ns,
         timed=one.timed,

@@ -10,6 +10,7 @@ import numpy as np
 from leadline.analysis.case import Group
 from leadline.analysis.columns import Mask, subtree_sums
 from leadline.analysis.loop import of_steps
+from leadline.analysis.measurable import usual_value
 from leadline.analysis.overlap import WallSplit, wall_split
 from leadline.analysis.ranks import RankView, is_folded_profile
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
@@ -43,7 +44,7 @@ class Communication(Rule):
             if share * open_part < values["share"]:
                 break
             calls = case.per_step(float(case.calls[group.rows].sum()))
-            hidden = _hidden(wall)
+            hidden, advice = _hidden(wall), _advice(case, group)
             made.append(
                 Finding(
                     self.name,
@@ -64,14 +65,21 @@ class Communication(Rule):
                         *(("it runs on its own thread, in parallel to the step's operators",) if beside.any() else ()),
                         *late,
                     ),
-                    _advice(case, group),
+                    advice,
                     self.learn_more,
                     share,
+                    fix=f"{_FIX}={usual_value(_FIX, 1)}" if advice == _OF_DDP else "",
                 )
             )
         return made[:1]
 
 
+_FIX = "bucket_cap_mb"
+"""Of DistributedDataParallel only."""
+_OF_DDP = (
+    "It runs beside the backward pass already: exchange less often (no_sync() while accumulating), in 16 bits (the "
+    "communication hook bf16_compress_hook), or do more work between exchanges (a larger batch a rank)."
+)
 _IN_FILES = (
     (
         r"torch/distributed/(_composable/)?fsdp/",
@@ -79,11 +87,7 @@ _IN_FILES = (
         "(reshard_after_forward=False), shard within a machine only (a two-dimensional mesh), and gather in 16 bits "
         "(MixedPrecisionPolicy(param_dtype=torch.bfloat16)).",
     ),
-    (
-        r"torch/nn/parallel/distributed\.py$",
-        "It runs beside the backward pass already: exchange less often (no_sync() while accumulating), in 16 bits (the "
-        "communication hook bf16_compress_hook), or do more work between exchanges (a larger batch a rank).",
-    ),
+    (r"torch/nn/parallel/distributed\.py$", _OF_DDP),
 )
 _BY_HAND = (
     "Overlap communication with the backward pass as DistributedDataParallel does, exchange less often (once for "

@@ -14,6 +14,7 @@ from leadline.analysis.rules.base import Case, Finding, Line, Option, Rule, Seve
 from leadline.analysis.rules.blocked import blocked_ns, waiting_lines
 from leadline.analysis.rules.logging_in_loop import LOGS
 from leadline.analysis.rules.place import instead_at
+from leadline.analysis.rules.place.inside import Inside, inside_of
 from leadline.analysis.rules.words import sureness
 from leadline.analysis.sampled import SampledFunction, names_of
 from leadline.analysis.sourcecode import Block, carries_state
@@ -50,6 +51,8 @@ _IN_TURN = (
 
 _LEFT_OUT = ("backward", "optimizer", "data loading", "compile")
 _LITTLE = 0.1
+_NEARLY_ALL = 0.7
+"""Of a function's CPU time."""
 _TOO_FEW = 5
 """Samples of a function that say nothing."""
 
@@ -88,20 +91,22 @@ class PythonOverhead(Rule):
             line = case.line(one.row)
             called = f", mostly in {names_of([one])}" if one.called else ""
             instead = instead_at(case, line.file, line.line) if line is not None else ""
+            inside = inside_of(case, one.rows)
             made.append(
                 Finding(
                     self.name,
                     Severity.WARNING if number >= _ENOUGH_SAMPLES else Severity.INFO,
-                    f"{one.name} takes {percent(share)} of the step's CPU time outside of operators",
+                    f"{_subject(one, inside)} takes {percent(share)} of the step's CPU time outside of operators",
                     case.gain(one.ns, (0, 0.5, 1), "bound: the CPU time of this function, by samples"),
                     tuple(one.rows[:20].tolist()),
                     (line,) if line else (),
                     (
                         f"{duration(case.per_step(one.ns))} of {duration(case.per_step(case.sampled_ns))} a step"
                         f"{called}",
+                        *((inside.text,) if inside else ()),
                         sureness(case, one.rows),
                     ),
-                    instead or _of_function(one),
+                    instead or _of_function(one, inside),
                     self.learn_more,
                     share if number >= _ENOUGH_SAMPLES else share / 2,
                     of_place=bool(instead),
@@ -269,9 +274,21 @@ def _all_in(case: Case, file: str, block: Block, turns: float) -> np.ndarray:
     return np.flatnonzero(inside)
 
 
-def _of_function(one: SampledFunction) -> str:
+def _subject(one: SampledFunction, inside: Inside | None) -> str:
+    """The function of the program, or what it does where a library's line takes nearly all of that."""
+    return f"{inside.name} in {one.name}" if inside is not None and inside.share >= _NEARLY_ALL else one.name
+
+
+def _of_function(one: SampledFunction, inside: Inside | None) -> str:
     """What to do about a function: of its own text, whether it loops, calls a library, or is called often."""
     name = one.name.rsplit(".", 1)[-1]
+    if inside is not None and inside.converts:
+        return inside.instead
+    if inside is not None and one.called and inside.name != one.called[0][0]:  # far below what the line calls
+        return (
+            f"Read {inside.where} ({inside.name}): give it less to do, or leave out the argument of "
+            f"{one.called[0][0]} that asks for it."
+        )
     below = next((called for called, share in one.called if share >= 0.4), "")
     if below:
         return (

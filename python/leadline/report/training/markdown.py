@@ -51,9 +51,9 @@ def _steps(summary: TrainingSummary) -> str:
         f"{steps.count} ({steps.first} to {steps.last})",
         recorded,
         duration(steps.mean_ns),
-        duration(steps.median_ns),
+        *(duration(one) if one else "not known" for one in (steps.median_ns, steps.p95_ns)),
     ]
-    row += [duration(steps.p95_ns), duration(steps.min_ns), duration(steps.max_ns), duration(steps.std_ns)]
+    row += [duration(steps.min_ns), duration(steps.max_ns), duration(steps.std_ns)]
     heads = ["steps", "recorded", "mean", "median", "p95", "least", "most", "std"]
     between = f"\n\nBetween steps (evaluation, checkpoints): {duration(steps.between_ns)}." if steps.between_ns else ""
     left_out = (

@@ -12,6 +12,7 @@ from leadline.analysis.case import Case
 from leadline.analysis.rules.place.at import At, at_line
 from leadline.analysis.rules.place.behalf import on_behalf
 from leadline.analysis.rules.place.fact import Fact
+from leadline.analysis.rules.place.inside import inside
 from leadline.analysis.rules.place.meaning import meaning
 from leadline.analysis.rules.place.measured import measured
 from leadline.analysis.rules.place.searched import searched
@@ -40,6 +41,7 @@ def facts_of(case: Case, file: str, line: int, what: str = "", ns: float = 0.0) 
                     *measured(case, place, ns),
                     *on_behalf(case, place),
                     *searched(case, place),
+                    *inside(case, place),
                     *meaning(case, place),
                     *written(place),
                 ]
