@@ -56,9 +56,10 @@ def drawing(ms: float) -> Profile:
     )
 
 
-def held(waited_ms: float, other_ms: float = 9) -> Profile:
-    """A loop that waits for the interpreter, and another thread that runs Python for `other_ms` of a step of 10 ms."""
-    wait, ran = int(waited_ms * 10 * MS), int(other_ms * 10 * MS)
+def held(waited_ms: float, other_ms: float = 9, core_ms: float = 0) -> Profile:
+    """A loop that waits for the interpreter (and for a core), and another thread that runs Python for `other_ms` of a
+    step of 10 ms."""
+    wait, ran, core = (int(one * 10 * MS) for one in (waited_ms, other_ms, core_ms))
     return build(
         "\n".join(
             (
@@ -67,6 +68,7 @@ def held(waited_ms: float, other_ms: float = 9) -> Profile:
                 "    python main @ /home/ada/train.py:43",
                 f"      operator aten::mm | time={10 * MS}/10 call_time={10 * MS}/10",
                 f'      native [waits for the GIL] | detail={{"wait":"gil"}} wait={wait}/10',
+                f'      native [waits for a core] | detail={{"wait":"core"}} wait={core}/10',
                 "    python main @ /home/ada/train.py:44",
                 f"      phase optimizer | time={MS}/10 call_time={MS}/10",
                 f"    phase step | call_time={90 * MS}/9",

@@ -8,8 +8,11 @@ from leadline.analysis.columns import Mask
 from leadline.analysis.functions import METRIC, imports
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.waiting import METRIC as WAIT
-from leadline.analysis.waiting import STATES, states_of
+from leadline.analysis.waiting import STATES, in_line_ns, states_of
 from leadline.units import duration, percent
+
+_WORTH = 0.1
+"""Of the waits, of which a part is worth a word."""
 
 
 class InterpreterLock(Rule):
@@ -44,13 +47,17 @@ class InterpreterLock(Rule):
         name = holder.name if holder is not None and holder.name not in ("", "python", "python3") else "a thread"
         function = case.function(row)
         waiting = case.by_line(outside & held, waits)
+        spared = min(in_line_ns(tree, loop.inside & mine), float(whole))
+        of_core = " and its core, where the loop waits for one" if spared >= _WORTH * ns else ""
         return [
             Finding(
                 self.name,
                 Severity.WARNING,
                 f"The loop waits {percent(share)} of the step for the interpreter (GIL), which {name} in the "
                 f"background holds in {function}",
-                case.gain(ns, (0.2, 0.7, 1), "bound: the waits themselves, sampled"),
+                case.gain_sums(
+                    (0.2 * ns, 0.7 * ns + 0.5 * spared, ns + spared), f"bound: the waits for it{of_core}, sampled"
+                ),
                 tuple(rows[0].rows[:20].tolist()),
                 case.lines([row, *(one.row for one in waiting[:2])]),
                 (
