@@ -170,3 +170,13 @@ def test_a_trace_and_itself_are_alike(name):
         assert figure is None or (figure.ratio, figure.verdict) == (1.0, "no clear change")
     assert judge(diff, Limits(0.0, 0.0)).code == 0
     assert all(a == b for rows in diff.groups.values() for _, a, b in rows)
+
+
+def test_what_is_more_than_noise_stands_first():
+    """One operator of twice the time among others that differ by chance: it alone is called slower."""
+    before, after = (
+        [drawn([ns] * 40, relu=one) for one in relus] for ns, relus in ((1000, (50, 60, 41)), (2000, (59, 42, 52)))
+    )
+    slower, _, noise = text_comparison(compare(before, after)).partition("no clear change: the largest of 1 path")
+    assert "aten::mm" in slower.split("slower paths")[1] and "aten::relu" not in slower
+    assert "aten::relu" in noise

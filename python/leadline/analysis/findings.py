@@ -95,6 +95,13 @@ class Finding:
     """The command that measures the gain on the program itself."""
     of_place: bool = False
     """Whether the remedy is what the facts of the place itself say (rules/place), and no guess by its kind."""
+    change_at: Line | None = None
+    """Where the remedy changes the program, where that is not the first line."""
+
+    @property
+    def change_line(self) -> Line | None:
+        """Where to change the program; None where no line is known."""
+        return self.change_at or next(iter(self.lines), None)
 
 
 @dataclass(frozen=True)

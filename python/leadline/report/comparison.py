@@ -118,12 +118,15 @@ def _figure(figure: Figure) -> tuple[str, str, str, str, str]:
 
 
 def _sections(diff: Diff, top: int) -> list[tuple[str, list[Change]]]:
+    """What is more than noise first: a list of differences that mean nothing hides the one that does."""
     paths = [one for one in diff.changes if one.status in ("both", "renamed")]
+    noise = [one for one in paths if one.time.verdict not in ("slower", "faster") and one.delta_ns]
     sections = [
-        ("slower paths", [one for one in paths if one.delta_ns > 0]),
-        ("faster paths", [one for one in paths if one.delta_ns < 0]),
+        ("slower paths", [one for one in paths if one.time.verdict == "slower"]),
+        ("faster paths", [one for one in paths if one.time.verdict == "faster"]),
         ("added", [one for one in diff.changes if one.status == "added"]),
         ("removed", [one for one in diff.changes if one.status == "removed"]),
+        (f"no clear change: the largest of {counted(len(noise), 'path')}", noise[: max(top // 2, 1)]),
     ]
     return [(title, changes[:top]) for title, changes in sections if changes]
 

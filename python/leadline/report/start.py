@@ -346,18 +346,16 @@ def _device_name(case: Case) -> str:
 
 
 def _help(verdict: Verdict, found: Findings | None, file: str) -> list[Help]:
-    made = []
-    for fix in verdict.fixes:
-        finding = _finding(fix, found.findings if found is not None else ())
-        made.append(_helped(fix, finding, verdict.account, file))
-    return sorted(made, key=lambda one: -one.gain_ns)
+    """In the verdict's order."""
+    findings = found.findings if found is not None else ()
+    return [_helped(fix, _finding(fix, findings), verdict.account, file) for fix in verdict.fixes]
 
 
 def _finding(fix: Fix, found: Sequence[Finding]) -> Finding | None:
     same = [one for one in found if one.rule == fix.rule]
     place = fix.place
     if place is not None:
-        same.sort(key=lambda one: not (one.lines and one.lines[0].line == place.line))
+        same.sort(key=lambda one: not (one.change_line and one.change_line.line == place.line))
     return same[0] if same else None
 
 

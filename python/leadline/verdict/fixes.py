@@ -48,7 +48,7 @@ def fixes(found: Sequence[Finding], account: Account, resource: Resource, others
     seen: set[tuple[str, int]] = set()
     left = account.wall_ns
     for one in found:
-        place = place_of(one.lines[0]) if one.lines else None
+        place = place_of(one.change_line) if one.change_line else None
         key = (place.file, place.line) if place else (one.rule, 0)
         most = min(cap(one, account), left)
         expected, high = min(_expected(one, account), most), min(_scaled(one.gain.high_ns, one, account), most)

@@ -1,4 +1,4 @@
-// What would help, by gain: what to do, where, how much, how sure, and what tries or shows it.
+// What would help, the first before the others: what to do, where, how much, how sure, and what tries or shows it.
 
 import { useState } from "preact/hooks";
 import type { Help, Start } from "../../model/report";
@@ -23,7 +23,7 @@ export function HelpCard({ opened, start }: { opened: Opened; start: Start }) {
       </Card>
     );
   return (
-    <Card title="What would help" note="by what it gains; no more than the bottleneck leaves">
+    <Card title="What would help" note="the first is what to do first; no gain exceeds what the bottleneck leaves">
       <ol class="helps">
         {start.help.map((one) => (
           <Entry opened={opened} help={one} start={start} />

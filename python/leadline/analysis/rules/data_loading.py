@@ -176,7 +176,7 @@ class DataLoading(Rule):
             lines = case.lines([row, *(one.row for one in sampled)])
             evidence += [_sampled(case, one) for one in sampled[:2]]
         remedy = _TF_REMEDY if of_tf.any() else _KEEP if keep else _remedy(workers, cpus)
-        cheaper = "" if keep else _instead(case, row, sampled)
+        maker, cheaper = (None, "") if keep else _instead(case, row, sampled)
         if tensors and not keep:
             remedy = _JOIN
         return [
@@ -193,6 +193,7 @@ class DataLoading(Rule):
                 share,
                 "data_loading",
                 of_place=bool(cheaper),
+                change_at=maker,
             )
         ]
 
@@ -330,11 +331,11 @@ def _makers(case: Case) -> tuple[list[Line], list[str]]:
     return lines, said
 
 
-def _instead(case: Case, row: int, sampled: list[SampledFunction]) -> str:
-    """What the line that makes most of the batches' cost tells to do; else the line that asks for batches."""
+def _instead(case: Case, row: int, sampled: list[SampledFunction]) -> tuple[Line | None, str]:
+    """What the line that makes most of the batches' cost tells to do, with it; else the line that asks for batches."""
     rows = [one.row for one in sampled[:1] if one.ns >= _MOSTLY * _sampled_ns(case)]
     lines = [line for one in (*rows, row) if (line := case.line(one)) is not None]
-    return next((told for line in lines if (told := instead_at(case, line.file, line.line))), "")
+    return next(((line, told) for line in lines if (told := instead_at(case, line.file, line.line))), (None, ""))
 
 
 def _sampled_ns(case: Case) -> int:
