@@ -1,6 +1,6 @@
 """Scores the verdict and the first three findings on the programs of examples/complaints_exam and their repaired twins.
 
-    python bench/exam.py [--set exam|blind|blind2|blind3|blind4|blind5|blind6] [--only NAME] [--results FOLDER]
+    python bench/exam.py [--set exam|blind|blind2|...|blind11] [--only NAME] [--results FOLDER]
 
 A cause is named where the sentence, its facts or one of the first three findings has one of the planted lines, and one
 of the words that say why. A twin is left alone where it has no warning that names a planted line.
@@ -35,6 +35,7 @@ SETS = {
     "blind8": "complaints_blind8",
     "blind9": "complaints_blind9",
     "blind10": "complaints_blind10",
+    "blind11": "complaints_blind11",
 }
 """Folders of programs. `blind`: by somebody who had not read the rules; the score in bench/results is the first."""
 _LIMIT_S = 400

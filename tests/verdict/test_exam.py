@@ -14,8 +14,9 @@ import leadline
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SETS = {
-    name: json.loads((EXAMPLES / name / "keys.json").read_text())
-    for name in ("complaints_exam", *(f"complaints_blind{number}" for number in ("", 2, 3, 4, 5, 6, 7)))
+    path.parent.name: json.loads(path.read_text())
+    for pattern in ("complaints_exam", "complaints_blind*")
+    for path in sorted(EXAMPLES.glob(f"{pattern}/keys.json"))
 }
 EVERY = [(folder, name) for folder, keys in SETS.items() for name in keys]
 LEARNT = ("sleepy_rate_limit", "subprocess_metrics", "deep_copy_ema")
