@@ -65,6 +65,7 @@ WHAT_WAS_SEEN = {
     "recompilation": "compilations were seen again, with what changed",
     "recorded_in_vain": "graphs were seen recorded and not used",
     "computed_again": "the same operators were seen to get the same values",
+    "rows_one_by_one": "rows were seen taken one by one",
     "redundant_work": "the same inputs were seen to give the same results",
     "saving_in_loop": "the step was seen to wait for a file",
     "scratch_memory": "scratch memory was seen given back and taken again",

@@ -288,3 +288,25 @@ def test_why_report_and_findings_say_one_sentence_of_the_place():
     report = build_report(profile, ReportOptions(verdict=True))
     assert report.verdict is not None and sentence in report.verdict.because
     assert report.start is not None and sentence in " ".join(report.start.text.split())
+
+
+def test_few_samples_and_all_operators_alike_are_no_growth() -> None:
+    """On a machine that others use: 27 samples of 100 calls against 21 of 35, where the others' say as much."""
+
+    def titles(samples: int, others: int) -> list[str]:
+        profile = on_line(
+            f"operator aten::mm | time={9 * MS}/9 call_time={9 * MS}/9", "native [waits for a core] | wait=900000000/9"
+        )
+        profile.tables["threads"]["cpu_ns"][:] = profile.tables["threads"]["wall_ns"] // 2
+        row = {"file": "/home/ada/train.py", "line": 43, "function": "main", "steps": [20, 20, 7]}
+        row |= {"calls": [100, 100, 35], "ns": [9 * MS, 18 * MS, 9 * MS]}
+        late = [int(one * samples / 25) for one in (27, 60, 21)]
+        many = [[10, 20, others]] * 4
+        profile.meta["growth"] = [
+            {**row, "what": what, "samples": one, "sampled_ns": [each * 20 * MS for each in one]}
+            for what, one in (("aten::mm", late), *((f"aten::op{i}", one) for i, one in enumerate(many)))
+        ]
+        return [one.title for one in analyze(profile, ["grows"])]
+
+    assert titles(25, 4) == []  # twice as many a call as of the others, but by chance
+    assert titles(1000, 4) and titles(1000, 8) == []  # beyond chance, unless the others did the same

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from leadline.analysis.unchanged import changed_names, plain_calls
+from leadline.analysis.unchanged import changed_names, plain_calls, trains_between
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,21 @@ def test_only_calls_of_names_by_names_are_plain():
     assert plain_calls(tree, 1)[0].names == {"model", "x", "m"}
     assert [call.text for call in plain_calls(tree, 2)] == ["next(batches)"]
     assert plain_calls(tree, 3) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("errors = [loss(net(x), y) for x, y in valid]", []),
+        ("errors = {net(y): x for x, _ in pairs}", ["net(y)"]),
+        ("best = max(net(x) for x in parts)", []),
+    ],
+)
+def test_what_a_comprehension_binds_is_another_name(text, plain):
+    assert [call.text for call in plain_calls(ast.parse(text), 1)] == plain
+
+
+def test_weights_are_others_behind_an_optimizers_step():
+    text = "loss = net(x)\noptimizer.step()\nafter = net(x)\n"
+    assert trains_between(ast.parse(text), 1, 2)
+    assert not trains_between(ast.parse(text), 3, 3)

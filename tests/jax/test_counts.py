@@ -32,3 +32,10 @@ def test_operations_of_a_program_with_disabled_jit_are_counted_and_the_reason_is
     ran = run("shapes.py", environment={"JAX_DISABLE_JIT": "1"})
     assert any("jax_disable_jit" in loss.detail for loss in ran.profile.losses)
     assert ran.runs("jit(sin)") == 7
+
+
+def test_a_hook_that_fails_costs_its_counts_and_not_the_program(run: Callable[..., Ran]) -> None:
+    ran = run("broken_hook.py")
+    assert ran.output.splitlines()[0] == "64.0"
+    told = [loss for loss in ran.profile.losses if "could not be counted" in loss.detail]
+    assert sum(loss.count for loss in told) >= 4  # the first run of all is on the slow path

@@ -33,3 +33,19 @@ def test_other_numbers_have_none_and_without_shapes_nobody_looks(measure):
 
     assert padding(measure(run, shapes=True)) == {"batches": 3, "all": 0, "common": 0}
     assert padding(measure(run)) == {}
+
+
+def test_positions_and_types_of_tokens_are_no_batches(measure):
+    """As BERT looks them up: of 20 numbers of a row 15 are padding, whatever the other two tables are asked for."""
+
+    def run() -> None:
+        words, positions, types = nn.Embedding(100, 16), nn.Embedding(500, 16), nn.Embedding(2, 16)
+        ids = torch.zeros(4, 20, dtype=torch.long)
+        ids[:, :5] = torch.tensor([2, 9, 4, 7, 3])
+        segments = torch.zeros(4, 20, dtype=torch.long)
+        segments[:, 2:5] = 1
+        for _ in range(3):
+            types(segments)
+            words(ids) + positions(torch.arange(20)[None]) + types(torch.zeros(4, 20, dtype=torch.long))
+
+    assert padding(measure(run, shapes=True)) == {"batches": 3, "all": 3 * 750_000, "common": 3 * 750_000}

@@ -37,8 +37,15 @@ Run run_of(const TokenNumbers& tokens, int64_t row, bool from_end) noexcept {
   return run;
 }
 
+// Each number of a row is one more than the last.
+bool counts_up(const TokenNumbers& tokens, int64_t row) noexcept {
+  for (int64_t column = 1; column < tokens.columns; ++column)
+    if (at(tokens, row, column) != at(tokens, row, column - 1) + 1) return false;
+  return true;
+}
+
 // Rows that hold one number only say nothing of where their text ends.
-Padding on_side(const TokenNumbers& tokens, bool from_end) noexcept {
+std::optional<Padding> on_side(const TokenNumbers& tokens, bool from_end) noexcept {
   std::array<Run, kMostRows> runs;
   const int64_t rows = std::min(tokens.rows, kMostRows);
   Run longest;
@@ -52,7 +59,8 @@ Padding on_side(const TokenNumbers& tokens, bool from_end) noexcept {
       longest = run;
     }
   }
-  if (longest.length < 2 || 2 * constant > rows) return {};
+  if (2 * constant > rows) return std::nullopt;
+  if (longest.length < 2) return Padding{};
   int64_t all = 0;
   int64_t common = tokens.columns;
   for (int64_t i = 0; i < rows; ++i) {
@@ -61,16 +69,17 @@ Padding on_side(const TokenNumbers& tokens, bool from_end) noexcept {
     all += length;
     common = std::min(common, length);
   }
-  return {all * kMillion / (rows * tokens.columns), common * kMillion / tokens.columns};
+  return Padding{all * kMillion / (rows * tokens.columns), common * kMillion / tokens.columns};
 }
 
 }  // namespace
 
-Padding Padding::of(const TokenNumbers& tokens) noexcept {
-  if (tokens.rows < 1 || tokens.columns < 2 || tokens.columns > kMostColumns) return {};
-  const Padding right = on_side(tokens, true);
-  const Padding left = on_side(tokens, false);
-  return right.all >= left.all ? right : left;
+std::optional<Padding> Padding::of(const TokenNumbers& tokens) noexcept {
+  if (tokens.rows < 1 || tokens.columns < 2 || tokens.columns > kMostColumns || counts_up(tokens, 0)) return {};
+  const std::optional<Padding> right = on_side(tokens, true);
+  const std::optional<Padding> left = on_side(tokens, false);
+  if (!right || !left) return {};
+  return right->all >= left->all ? right : left;
 }
 
 }  // namespace leadline::torch

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace leadline::torch {
 
@@ -17,12 +18,13 @@ struct TokenNumbers {
 };
 
 // In millionths of the batch. `all`: elements that are padding; `common`: columns that are padding in every row, which
-// a batch that ends with its longest row does not have. Of a large batch some rows are looked at.
+// a batch that ends with its longest row does not have. Of a large batch some rows are looked at. Nothing where the
+// numbers are no text: one number in most of the rows (types of tokens), or each one more than the last (positions).
 struct Padding {
   int64_t all = 0;
   int64_t common = 0;
 
-  static Padding of(const TokenNumbers& tokens) noexcept;
+  static std::optional<Padding> of(const TokenNumbers& tokens) noexcept;
 };
 
 }  // namespace leadline::torch

@@ -48,6 +48,7 @@ uint64_t g_first_step = 0;
 std::atomic<uint64_t> g_batches{0};
 std::atomic<int64_t> g_padding{0};
 std::atomic<int64_t> g_common_padding{0};
+std::atomic<uint64_t> g_largest_table{0};  // of those that batches were looked up in
 
 struct Outermost {
   const void* token = nullptr;
@@ -200,6 +201,17 @@ uint64_t number_of(const Symbols& symbols, const Value& value, Room* room) noexc
 
 constexpr uint64_t kMostRows = 1 << 24;
 
+// Types of tokens and positions are looked up in smaller tables than words. What was counted of smaller ones goes.
+bool is_largest_table(uint64_t rows) noexcept {
+  const uint64_t largest = g_largest_table.load(std::memory_order_relaxed);
+  if (rows <= largest) return rows == largest;
+  g_largest_table.store(rows, std::memory_order_relaxed);
+  g_batches.store(0, std::memory_order_relaxed);
+  g_padding.store(0, std::memory_order_relaxed);
+  g_common_padding.store(0, std::memory_order_relaxed);
+  return true;
+}
+
 // Of what an embedding looks up, whose table says that both are memory of the CPU.
 void look_for_padding(const Values& inputs, std::string_view text) noexcept {
   constexpr size_t kTable = 0;
@@ -213,7 +225,9 @@ void look_for_padding(const Values& inputs, std::string_view text) noexcept {
   const uint64_t looked_up = inputs.first[kTokens].payload;
   if (width == 0 || table == 0 || looked_up == 0) return;
   const TensorAt tokens(g_layout, looked_up);
-  if (tokens.dimensions() != 2 || tokens.data() == 0 || !ValueNumbers::is_of_cpu(TensorAt(g_layout, table).data()))
+  const TensorAt words(g_layout, table);
+  if (tokens.dimensions() != 2 || words.dimensions() != 2 || tokens.data() == 0 ||
+      !ValueNumbers::is_of_cpu(words.data()))
     return;
   const bool small = tokens.size(0) - 1 < kMostRows && tokens.size(1) - 1 < kMostRows &&
                      tokens.stride(0) < kMostRows * kMostRows && tokens.stride(1) < kMostRows * kMostRows;
@@ -221,12 +235,14 @@ void look_for_padding(const Values& inputs, std::string_view text) noexcept {
   const uint64_t last =
       tokens.offset() + (tokens.size(0) - 1) * tokens.stride(0) + (tokens.size(1) - 1) * tokens.stride(1);
   if ((last + 1) * width > tokens.bytes()) return;
-  const Padding found = Padding::of({reinterpret_cast<const char*>(tokens.data() + tokens.offset() * width), width,
-                                     static_cast<int64_t>(tokens.size(0)), static_cast<int64_t>(tokens.size(1)),
-                                     static_cast<int64_t>(tokens.stride(0)), static_cast<int64_t>(tokens.stride(1))});
+  const std::optional<Padding> found =
+      Padding::of({reinterpret_cast<const char*>(tokens.data() + tokens.offset() * width), width,
+                   static_cast<int64_t>(tokens.size(0)), static_cast<int64_t>(tokens.size(1)),
+                   static_cast<int64_t>(tokens.stride(0)), static_cast<int64_t>(tokens.stride(1))});
+  if (!found || !is_largest_table(words.size(0))) return;
   g_batches.fetch_add(1, std::memory_order_relaxed);
-  g_padding.fetch_add(found.all, std::memory_order_relaxed);
-  g_common_padding.fetch_add(found.common, std::memory_order_relaxed);
+  g_padding.fetch_add(found->all, std::memory_order_relaxed);
+  g_common_padding.fetch_add(found->common, std::memory_order_relaxed);
 }
 
 // All of the first steps, then two of eight, one after the other so that what the second does again is seen. What one
@@ -288,6 +304,7 @@ void ValueNumbers::begin(const TensorLayout& layout) noexcept {
   g_first_step = g_steps_ended.load(std::memory_order_relaxed);
   g_batches.store(0, std::memory_order_relaxed);
   g_padding.store(0, std::memory_order_relaxed);
+  g_largest_table.store(0, std::memory_order_relaxed);
   g_common_padding.store(0, std::memory_order_relaxed);
   for (Slot& slot : g_slots) slot.number.store(0, std::memory_order_relaxed);  // frees may have gone by unheard
   on_.store(true);

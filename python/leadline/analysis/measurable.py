@@ -38,6 +38,8 @@ FIXES: Mapping[str, tuple[str, ...]] = {
 _OF_THE_FINDING = ("jit", "donation", *FIXES["communication"])
 """A finding names them itself: it knows the function, or that the program has what they change."""
 _NOT_OF_TORCH = ("gc_freeze",)
+NO_FIX = "-"
+"""Of a finding that no fix of its rule is for."""
 
 
 def rules_of(fix: str) -> tuple[str, ...]:
@@ -53,7 +55,7 @@ def usual_value(fix: str, cpus: int) -> str:
 
 def with_command(one: Finding, meta: Mapping[str, Any]) -> Finding:
     """The finding with its fix, where there is one, and with the command that measures its gain."""
-    fix = one.fix or ("" if one.of_place else _fix(one, meta))
+    fix = "" if one.fix == NO_FIX else one.fix or ("" if one.of_place else _fix(one, meta))
     command = f"leadline try --fix {fix} {typed_command(meta)}" if fix else "leadline prove BEFORE.py AFTER.py"
     return replace(one, fix=fix, measured_by=command)
 

@@ -28,12 +28,40 @@ class PlainCall:
 
 
 def plain_calls(around: ast.AST, line: int) -> list[PlainCall]:
-    """Those that begin on this line below `around`, the outermost first."""
+    """Those that begin on this line below `around`, the outermost first. Not of names that a comprehension around the
+    call binds: each of its turns, and what has the same name outside, are something else."""
+    bound = _bound_in_comprehensions(around)
     found = []
     for node in ast.walk(around):
-        if isinstance(node, ast.Call) and node.lineno == line and (names := _names_of(node)):
+        if not isinstance(node, ast.Call) or node.lineno != line:
+            continue
+        names = _names_of(node)
+        if names and not names & bound.get(node, set()):
             found.append(PlainCall(node, names))
     return found
+
+
+def _bound_in_comprehensions(around: ast.AST) -> dict[ast.AST, set[str]]:
+    """By call, the names that comprehensions around it bind."""
+    bound: dict[ast.AST, set[str]] = {}
+    for node in ast.walk(around):
+        if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+            names = {one.id for made in node.generators for one in ast.walk(made.target) if isinstance(one, ast.Name)}
+            for call in ast.walk(node):
+                if isinstance(call, ast.Call):
+                    bound.setdefault(call, set()).update(names)
+    return bound
+
+
+def trains_between(body: ast.AST, first: int, last: int) -> bool:
+    """Whether an optimizer's `step()` stands between these lines: weights are others behind it."""
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "step"
+        and first <= node.lineno <= last
+        for node in ast.walk(body)
+    )
 
 
 def _names_of(call: ast.Call) -> frozenset[str]:

@@ -74,7 +74,9 @@ def typed_command(meta: Mapping[str, Any]) -> str:
         return "PROGRAM"
     first, *more = (str(word) for word in argv)
     folder = program.get("cwd") if isinstance(program, Mapping) else None
-    return shlex.join([first.removeprefix(f"{folder}/") if folder else first, *more])
+    command = shlex.join([first.removeprefix(f"{folder}/") if folder else first, *more])
+    is_on_path = "/" not in first and not first.startswith("-") and not first.endswith(".py")
+    return f"-- {command}" if is_on_path else command  # of `torchrun` no file is meant
 
 
 def parse_meta(data: bytes) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from leadline._dataclass import dataclass
 from leadline.analysis.calls_in_source import name_of
 from leadline.analysis.columns import Mask
 from leadline.analysis.functions import METRIC
+from leadline.analysis.measurable import NO_FIX
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.analysis.rules.habits import habits_listed
@@ -20,7 +21,9 @@ from leadline.analysis.rules.place import instead_at
 from leadline.analysis.rules.processes import cpus as count_cpus
 from leadline.analysis.rules.processes import started
 from leadline.analysis.rules.processes import workers as count_workers
+from leadline.analysis.rules.rows_one_by_one import AT_ONCE, one_by_one
 from leadline.analysis.sampled import SampledFunction, names_of
+from leadline.analysis.waiting import in_line_ns
 from leadline.schema import FrameKind
 from leadline.units import duration, percent
 
@@ -102,6 +105,7 @@ class DataLoading(Rule):
                 _KEEP,
                 self.learn_more,
                 max(share, 0.05),
+                fix=_KEEPS_WORKERS,
             )
         ]
 
@@ -124,6 +128,7 @@ class DataLoading(Rule):
                 _KEEP,
                 self.learn_more,
                 0.05,
+                fix=_KEEPS_WORKERS,
             )
         ]
 
@@ -177,14 +182,18 @@ class DataLoading(Rule):
             evidence += [_sampled(case, one) for one in sampled[:2]]
         remedy = _TF_REMEDY if of_tf.any() else _KEEP if keep else _remedy(workers, cpus)
         maker, cheaper = (None, "") if keep else _instead(case, row, sampled)
-        if tensors and not keep:
-            remedy = _JOIN
+        by_row = 0 if keep or cheaper else one_by_one(case, loading) // max(batches, 1)
+        if by_row:
+            evidence.append(f"{by_row:,} aten::select a batch: rows of tensors in memory are taken one by one")
+        remedy = remedy if keep else _JOIN if tensors else AT_ONCE if by_row else remedy
+        fractions = (0.3, 0.8, 1) if by_row and not workers else _fractions(workers, cpus)
         return [
             Finding(
                 self.name,
                 Severity.WARNING if share >= values["share"] else Severity.INFO,
-                f"The loop waits for data {percent(share)} of the step",
-                case.gain(ns, _fractions(workers, cpus), "bound: time in data loading on the loop's path (Amdahl)"),
+                f"The loop waits for data {percent(share)} of the step{_for_a_core(case, loading)}"
+                + (": rows are taken from tensors one by one" if by_row else ""),
+                case.gain(ns, fractions, "bound: time in data loading on the loop's path (Amdahl)"),
                 tuple(np.flatnonzero(outer)[:20].tolist()),
                 lines,
                 tuple(evidence),
@@ -192,6 +201,7 @@ class DataLoading(Rule):
                 self.learn_more,
                 share,
                 "data_loading",
+                _KEEPS_WORKERS if keep else NO_FIX if tensors or by_row or workers >= min(cpus or 1, 4) else "",
                 of_place=bool(cheaper),
                 change_at=maker,
             )
@@ -202,6 +212,8 @@ _KEEP = (
     "Keep the workers from one pass over the data to the next: DataLoader(persistent_workers=True); they do not "
     "see later changes of the data set in the program."
 )
+_KEEPS_WORKERS = "persistent_workers"
+"""What `leadline try --fix` calls it."""
 _MANY_TENSORS = 64
 """Of a batch: each is a file of shared memory, and takes 0.05 to 0.2 ms to open and to close."""
 _JOIN = (
@@ -216,6 +228,8 @@ _TF_REMEDY = (
 )
 _MOSTLY = 0.25
 """Of the CPU time of loading: with less a line is not what batches wait for."""
+_MUCH = 0.05
+"""Of the step."""
 _OF_A_PASS = 3
 """Batches: with fewer a program begins passes and does not end them."""
 _OF_CHANCE = re.compile(
@@ -310,6 +324,14 @@ def _beside(case: Case, loading: Mask, outer: Mask) -> list[str]:
     if idle:
         said.append(f"the device idles {duration(case.per_step(idle))} a step meanwhile")
     return said
+
+
+def _for_a_core(case: Case, loading: Mask) -> str:
+    """What of that the account of the step calls a wait for a core, where it is much."""
+    threads = case.analysis.scopes.thread
+    mine = case.below(loading) & case.loop.inside & (threads == threads[case.loop.anchors[0]])
+    part = case.share(in_line_ns(case.tree, mine))
+    return f" ({percent(part)} for want of a core)" if part >= _MUCH else ""
 
 
 def _makers(case: Case) -> tuple[list[Line], list[str]]:

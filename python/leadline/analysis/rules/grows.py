@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from leadline._dataclass import dataclass
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.place import instead_at
 from leadline.analysis.rules.place.measured import ever_dearer, ever_more, inputs_grow
 from leadline.analysis.rules.words import listed
 from leadline.analysis.threads import running_share
@@ -25,6 +27,8 @@ _BEYOND_DOUBT = 6
 """Times as long a call late as early: a machine that others use as well has made calls four times as long."""
 _A_FEW_TURNS_NS = 50_000_000
 """Of wall time: less is a few calls that stood in line for a core, 3 to 20 ms each time."""
+_ONE_IN_20 = 1.64
+"""Standard errors that a change exceeds by chance in one case of 20."""
 _GAIN = 0.08
 """Of the step: what is gained where the path stays as it was early; less is a machine in use."""
 
@@ -42,7 +46,8 @@ class _Path:
     last: float
     calls: float
     """Of calls (a step, or of all) late to early; 1 for samples."""
-    share: float
+    sure: float = 1.0
+    """What of the change is beyond chance in 19 of 20 cases, where few samples tell it."""
 
 
 class Grows(Rule):
@@ -69,12 +74,13 @@ class Grows(Rule):
         late = sum(one.last * one.row["calls"][-1] for one in paths)
         if late <= 0:
             return self.more_calls(case, rows, values)
+        everything = _all_by_samples(rows) if contended else paths
         found = []
         for one in paths:
             share = one.last * one.row["calls"][-1] / late
-            factor = one.last / one.first / _others(paths, one) if one.first > 0 else 0.0
+            factor = one.last / one.first / _others(everything, one) if one.first > 0 else 0.0
             by_calls = one.calls >= 1 + values["factor"]
-            if share >= values["share"] and (factor >= 1 + values["factor"] or by_calls):
+            if share >= values["share"] and (factor * one.sure >= 1 + values["factor"] or by_calls):
                 found.append((one, factor, share))
         if found and _inputs_grow(rows, values["factor"]):
             return []
@@ -141,7 +147,7 @@ class Grows(Rule):
             )
         else:
             title = f"{what} takes {times(factor)} times as long late in the run as early, call by call"
-            remedy = (
+            remedy = instead_at(case, str(row["file"]), int(row["line"]), str(row["what"])) or (
                 "Its input grows with the steps: keep the result for the part that has not changed and add what is new."
             )
         return Finding(
@@ -229,13 +235,24 @@ def _read(row: Mapping[str, Any], *, sampled: bool) -> _Path | None:
         row = {**row, "calls": steps}
         calls = steps
     rate = calls[-1] / calls[0] * steps[0] / steps[-1] if steps[0] and steps[-1] and not python else 1.0
-    return _Path(row, ns[0] / calls[0], ns[-1] / calls[-1], rate, 0.0)
+    few = row["samples"] if sampled and row.get("ns") is row.get("sampled_ns") else ()
+    sure = math.exp(-_ONE_IN_20 * math.sqrt(1 / few[0] + 1 / few[-1])) if few else 1.0
+    return _Path(row, ns[0] / calls[0], ns[-1] / calls[-1], rate, sure)
+
+
+def _all_by_samples(rows: Sequence[Mapping[str, Any]]) -> list[_Path]:
+    """All operators by CPU time: of one alone there may be too few samples, of all together there are not."""
+    found = []
+    for row in rows:
+        calls, ns = row.get("calls"), row.get("sampled_ns")
+        if row.get("what") and isinstance(calls, list) and isinstance(ns, list) and min(calls[0], calls[-1]) > 0:
+            found.append(_Path(row, ns[0] / calls[0], ns[-1] / calls[-1], 1.0))
+    return found
 
 
 def _far_dearer(row: Mapping[str, Any]) -> bool:
     calls, ns = row["calls"], row["ns"]
-    far = ns[-1] * max(calls[0], 1) >= _BEYOND_DOUBT * ns[0] * max(calls[-1], 1)
-    return bool(far and _more_ns(row) >= _A_FEW_TURNS_NS)
+    return bool(ns[-1] * max(calls[0], 1) >= _BEYOND_DOUBT * ns[0] * max(calls[-1], 1))
 
 
 def _more_ns(row: Mapping[str, Any]) -> float:
@@ -244,9 +261,13 @@ def _more_ns(row: Mapping[str, Any]) -> float:
     return float(ns[-1] - ns[0] * calls[-1] / max(calls[0], 1))
 
 
-def _others(paths: list[_Path], without: _Path) -> float:
+def _is_same(one: _Path, other: _Path) -> bool:
+    return all(one.row.get(name) == other.row.get(name) for name in ("what", "file", "line", "function"))
+
+
+def _others(paths: Sequence[_Path], without: _Path) -> float:
     """How the other paths changed: a machine that others use as well makes everything slower."""
-    calls = [(one, one.row["calls"][-1]) for one in paths if one is not without]
+    calls = [(one, one.row["calls"][-1]) for one in paths if not _is_same(one, without)]
     early = sum(one.first * number for one, number in calls)
     late = sum(one.last * number for one, number in calls)
     return float(np.clip(late / early, 0.5, 5.0)) if len(calls) >= 3 and early > 0 else 1.0

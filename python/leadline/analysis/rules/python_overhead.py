@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 
 import numpy as np
 
 from leadline.analysis.compilers import compilers
 from leadline.analysis.functions import METRIC
 from leadline.analysis.loop import least_step_ns
+from leadline.analysis.measurable import NO_FIX
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.analysis.rules.blocked import blocked_ns, waiting_lines
@@ -51,6 +53,9 @@ _IN_TURN = (
 
 _LEFT_OUT = ("backward", "optimizer", "data loading", "compile")
 _LITTLE = 0.1
+_OF_CONTAINERS = re.compile(
+    r"^(?:list|dict|set|tuple|str|unicode|deque|bytes)(?:[_.]|$)|^(?:insert|remove|index|pop|contains)$"
+)
 _NEARLY_ALL = 0.7
 """Of a function's CPU time."""
 _TOO_FEW = 5
@@ -109,6 +114,7 @@ class PythonOverhead(Rule):
                     instead or _of_function(one, inside),
                     self.learn_more,
                     share if number >= _ENOUGH_SAMPLES else share / 2,
+                    fix=NO_FIX,  # a compiler leaves what is no operator as it is
                     of_place=bool(instead),
                 )
             )
@@ -291,9 +297,10 @@ def _of_function(one: SampledFunction, inside: Inside | None) -> str:
         )
     below = next((called for called, share in one.called if share >= 0.4), "")
     if below:
+        cheaper = "use a container for which it is cheap" if _OF_CONTAINERS.search(below) else "ask it for less"
         return (
-            f"Call {below} less often in {name}: cache its result while its input stays the same, call it once for "
-            "all elements, or use a container for which it is cheap."
+            f"Call {below} less often in {name}: for all elements at once, or not again while its input stays the same "
+            f"(keep its result); or {cheaper}."
         )
     return (
         f"Make {name} cheaper: keep its result between calls and add only what is new, or do it for all elements at "

@@ -16,7 +16,7 @@ from leadline._dataclass import dataclass
 from leadline.analysis.columns import Rows, above, group_sums
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Severity
-from leadline.analysis.unchanged import PlainCall, changed_names, plain_calls
+from leadline.analysis.unchanged import PlainCall, changed_names, plain_calls, trains_between
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, times
 
@@ -153,6 +153,8 @@ def _twice(case: Case, lines: list[_Called], modules: frozenset[str], rule: str,
             before = seen.setdefault(key, (one, call))
             first, last = before[1].node.lineno, call.node.lineno
             if before[0] is one or call.names & changed_names(function, first, last - 1, modules):
+                continue
+            if trains_between(function, first, last - 1) and _is_trained(case, one):
                 continue
             ns = min(one.ns, before[0].ns)
             made.append(

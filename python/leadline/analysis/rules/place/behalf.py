@@ -44,6 +44,11 @@ _METHODS: Mapping[str, str] = {
     "configure_optimizers": "to make optimizers",
 }
 """Methods of the program that Python or a framework calls: for what."""
+_METRICS = r"/torchmetrics/"
+_METRIC_LATER = (
+    "Only update the metric at each step, and compute it at the end of a pass or every hundredth step: what it has "
+    "kept grows with the steps."
+)
 _LIBRARIES = (
     (r"/torch/optim/lr_scheduler\.py:", "in a learning-rate scheduler", 0.7),
     (r"/torch/nn/parallel/distributed\.py:.*sync.*buffers", "to send the module's buffers to all ranks", 0.7),
@@ -52,7 +57,7 @@ _LIBRARIES = (
     (r"(^|/)logging/__init__\.py:", "to log a message", 0.7),
     (r"/(tensorboardX?|torch/utils/tensorboard)/", "to log for TensorBoard", 0.7),
     (r"/(wandb|mlflow)/", "to log to a tracker", 0.7),
-    (r"/torchmetrics/", "in a metric", 0.7),
+    (_METRICS, "in a metric", 0.7),
     (r"(^|/)copy\.py:_?deepcopy", "to copy an object with all it holds", 0.7),
     (r"(^|/)pickle\.py:", "to pickle an object", 0.6),
     (r"/torch/utils/checkpoint\.py:", "below a checkpoint, which computes the forward pass again", 0.5),
@@ -155,7 +160,7 @@ def _of_libraries(path: list[Node]) -> Iterator[Said]:
             for pattern, words, tells in _LIBRARIES:
                 if re.search(pattern, f"{node.file}:{node.name}"):
                     kind = "does" if words.startswith("to copy") else "for"
-                    yield Fact(kind, f"runs {words}", tells), node
+                    yield Fact(kind, f"runs {words}", tells, _METRIC_LATER if pattern == _METRICS else ""), node
         if _CALLED_BACK.search(f"{node.name} {node.detail.get('hlo', '')}"):
             yield Fact("for", "runs in a callback from a compiled program into Python", 0.8), node
 

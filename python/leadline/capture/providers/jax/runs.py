@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from leadline.capture.contained import lose
 from leadline.capture.native import Native
 from leadline.capture.providers.jax import places as jax_places
 from leadline.capture.providers.jax.arguments import LOOKS
@@ -199,22 +200,27 @@ class Runs:
                     other(function, arguments, named, output)
                 finally:
                     told.output = outer
+            tell(function, arguments, named, output)
+
+        @self._guarded
+        def tell(function: Any, arguments: Any, named: Any, output: Any) -> None:
             token = place()
-            if token:
-                name = getattr(function, "__name__", "")
-                key = (token, "jit(" + (name or _nameless(function)) + ")")
-                began_ns, timing = time.monotonic_ns(), self._follows.is_timing()
-                told_name = name if type(name) is str and name else self._names.setdefault(key[1], key[1])
-                hook.turn(token, told_name, not timing)
-                first = self._counted.get(key, 0) < LOOKS
-                if (first or key in looked_at) and look(function, key[1], arguments, named, output):
-                    looked_at.add(key)
-                quiet = self._count(key, output) and not first and key not in looked_at
-                if timing or self._follows.is_timing() or time.monotonic_ns() - began_ns > _OURS_NS:
-                    hook.turn(token, told_name, False)  # the next turn begins behind what was ours
-                if quiet and type(name) is str and name and key not in self._native_keys:
-                    self._native_keys.add(key)
-                    hook.add(token, name)
+            if not token:
+                return
+            name = getattr(function, "__name__", "")
+            key = (token, "jit(" + (name or _nameless(function)) + ")")
+            began_ns, timing = time.monotonic_ns(), self._follows.is_timing()
+            told_name = name if type(name) is str and name else self._names.setdefault(key[1], key[1])
+            hook.turn(token, told_name, not timing)
+            first = self._counted.get(key, 0) < LOOKS
+            if (first or key in looked_at) and look(function, key[1], arguments, named, output):
+                looked_at.add(key)
+            quiet = self._count(key, output) and not first and key not in looked_at
+            if timing or self._follows.is_timing() or time.monotonic_ns() - began_ns > _OURS_NS:
+                hook.turn(token, told_name, False)  # the next turn begins behind what was ours
+            if quiet and type(name) is str and name and key not in self._native_keys:
+                self._native_keys.add(key)
+                hook.add(token, name)
 
         self._hook = hook = self._native.RunHook(slow)
         return hook
@@ -227,6 +233,22 @@ class Runs:
         quiet = self._follows.after(key, output)
         self._rest()
         return quiet
+
+    def _before(self, name: str) -> None:
+        """A run on the slow path begins."""
+        self._rest(0.0)
+        self._follows.before(name)
+
+    def _guarded(self, ours: Callable[..., Any]) -> Callable[..., None]:
+        """The program calls it within a run of its own: nothing of ours may raise there, whatever JAX has become."""
+
+        def call(*arguments: Any) -> None:
+            try:
+                ours(*arguments)
+            except Exception as error:
+                lose(self._native, "A run of a compiled program could not be counted", error)
+
+        return call
 
     def _rest(self, until_s: float | None = None) -> None:
         hook = self._hook
@@ -242,8 +264,8 @@ class Runs:
         original = vars(execute).get("__call__") if isinstance(execute, type) else None
         if original is None:
             return
-        place, before, count, rest = self._native.place, self._follows.before, self._count, self._rest
-        here = self._here
+        place, here = self._native.place, self._here
+        before, count = self._guarded(self._before), self._guarded(self._count)
 
         def __call__(this: Any, *arguments: Any, **named: Any) -> Any:
             self._keep()
@@ -251,7 +273,6 @@ class Runs:
             if not token:
                 return original(this, *arguments, **named)
             key = (token, called(str(getattr(this, "name", "?"))))
-            rest(0.0)
             before(key[1])
             outer = here.depth = getattr(here, "depth", 0) + 1
             try:
