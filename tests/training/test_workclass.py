@@ -1,7 +1,10 @@
 """Classes of operators and kernels: each row is a name that a table of substrings gets wrong, or a plain one."""
 
+import re
+
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,6 +40,24 @@ from leadline.work.operators import CLASSES, class_of_operator
 )
 def test_operators(name: str, expected: str) -> None:
     assert class_of_operator(name) == expected
+
+
+_WORK = {
+    "convolution": r"(slow_|thnn_)?conv(_transpose|_dilated|_depthwise)?[123]d(_relu|_dynamic)?(_forward|_backward)?$",
+    "matrix product": r"(add|b|baddb|int_|scaled_|grouped_|foreach_)?mm_?$|matmul$|(mkldnn_)?linear(_relu|_dynamic)*$",
+    "recurrent": r"(lstm|gru|rnn_tanh|rnn_relu)(_cell)?$|thnn_fused_(lstm|gru)_cell(_backward)?$",
+    "decomposition": r"linalg_(svd|eig|qr|cholesky|inv|solve|lu_factor|lstsq|det|slogdet|pinv|matrix_exp)",
+    "random": r"(rand|randn|randint|randperm|bernoulli|normal|uniform|exponential|poisson)(_like)?_?$|\w*dropout_?$",
+}
+"""What names of PyTorch say of themselves."""
+
+
+@pytest.mark.parametrize("expected", _WORK)
+def test_every_operator_of_torch_that_says_what_it_computes(expected: str) -> None:
+    names = {one.name for one in torch._C._jit_get_all_schemas() if one.name.startswith(("aten::", "quantized::"))}
+    mine = {name for name in names if re.match(_WORK[expected], name.partition("::")[2].lstrip("_"))}
+    assert len(mine) > 5
+    assert {name: found for name in sorted(mine) if (found := class_of_operator(name)) != expected} == {}
 
 
 @pytest.mark.parametrize(

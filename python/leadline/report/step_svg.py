@@ -11,7 +11,8 @@ from leadline.units import duration, percent
 
 _COLOURS = {
     "forward": "#7fcfa9", "backward": "#b9c46b", "optimizer": "#f0a878", "data loading": "#7fd0dc", "data": "#7fd0dc",
-    "products": "#84b6f7", "transforms": "#84b6f7", "matrix product": "#84b6f7", "convolution": "#84b6f7",
+    "products": "#84b6f7", "transforms": "#84b6f7", "decompositions": "#84b6f7", "matrix product": "#84b6f7",
+    "convolution": "#84b6f7",
     "moves": "#e3a3c8", "copy": "#e3a3c8",
     "random": "#ef8a80", "python": "#f5c65b", "calling": "#f5c65b", "autograd": "#b9a5f2", "core": "#f2c14e",
     "device": "#ef8a80", "ranks": "#d39bea", "communication": "#d39bea", "compile": "#d39bea", "other": "#84b6f7",

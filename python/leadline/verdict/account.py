@@ -32,6 +32,7 @@ PART_OF_CLASS = {
         "moves",
     ),
     "transform": "transforms",
+    "decomposition": "decompositions",
     "communication": "ranks",
     "random": "random",
     "optimizer": "optimizer",
@@ -153,7 +154,17 @@ def _operators(ledger: Ledger) -> None:
     communicates = classes == CLASSES.index("communication")
     called = np.minimum(np.where(operator, calls * DISPATCH_NS, 0.0), time)
     engine = _named_by_engine(case) & operator
-    for key in ("products", "transforms", "moves", "random", "optimizer", "compile", "calling", "ranks"):
+    for key in (
+        "products",
+        "transforms",
+        "decompositions",
+        "moves",
+        "random",
+        "optimizer",
+        "compile",
+        "calling",
+        "ranks",
+    ):
         numbers = [CLASSES.index(name) for name, part in PART_OF_CLASS.items() if part == key]
         here = own & np.isin(classes, numbers) & ~engine
         if key in ("calling", "ranks"):

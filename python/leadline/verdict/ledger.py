@@ -20,6 +20,7 @@ from leadline.verdict.contention import Contention, contention, queued_share
 LABELS = {
     "products": "matrix products and convolutions",
     "transforms": "Fourier transforms",
+    "decompositions": "matrix decompositions and solvers",
     "moves": "moving data (element-wise, copies, layout, normalisation)",
     "random": "random numbers",
     "optimizer": "the optimizer",

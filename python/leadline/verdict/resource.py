@@ -24,6 +24,7 @@ _IDLE = ("other", "copy", "")
 _KIND_OF_PART = {
     "products": "compute",
     "transforms": "compute",
+    "decompositions": "compute",
     "moves": "memory",
     "random": "random",
     "python": "python",

@@ -7,6 +7,7 @@ from leadline.verdict.model import Part, Place
 SHORT = {
     "products": "matrix products and convolutions",
     "transforms": "Fourier transforms",
+    "decompositions": "matrix decompositions and solvers",
     "moves": "moving data",
     "random": "random numbers",
     "optimizer": "the optimizer",

@@ -17,6 +17,7 @@ const COLOURS: Record<string, string> = {
   other: "operator",
   products: "operator",
   transforms: "operator",
+  decompositions: "operator",
   "matrix product": "operator",
   convolution: "operator",
   attention: "module",

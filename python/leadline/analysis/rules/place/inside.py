@@ -90,4 +90,4 @@ def inside(case: Case, at: At) -> Iterator[Fact]:
     """Of a place where Python takes the time."""
     found = None if at.operator else inside_of(case, at.rows)
     if found is not None:
-        yield Fact("spends", f"spends {found.text}", 0.75 if found.converts else 0.55, found.instead)
+        yield Fact("spends", f"spends {found.text}", 0.75 if found.converts else 0.45, found.instead)
