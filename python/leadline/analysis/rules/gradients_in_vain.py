@@ -103,9 +103,9 @@ def mostly_zero(case: Case, rule: str, learn_more: str, values: Values) -> list[
                 (row,),
                 unique_lines((*lines_that_call(case, ("Embedding", "EmbeddingBag")), *case.lines([int(owner[row])]))),
                 (f"a gradient of {size(whole)} for {size(used)} that a step looks up",),
-                "Use nn.Embedding(..., sparse=True), which makes and applies the rows in use only; torch.optim.SGD, "
-                "Adagrad and SparseAdam take such gradients. Weights that an output layer shares have a dense one "
-                "anyway.",
+                "Use nn.Embedding(..., sparse=True) and its own optimizer (torch.optim.SparseAdam, SGD or "
+                "Adagrad), so that rows in use only are made and applied. Weights that an output layer shares have a "
+                "dense gradient anyway.",
                 learn_more,
                 share,
             )

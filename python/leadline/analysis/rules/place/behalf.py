@@ -196,7 +196,9 @@ def _of_jax(case: Case, at: At) -> list[Fact]:
         return []
     each = f"{max(round(number / loop.steps), 1):,}"
     plural = "" if each == "1" else "s"
-    return [Fact("jit", f"runs {each} operation{plural} of JAX a step one by one, outside of jax.jit", 0.7)]
+    return [
+        Fact("jit", f"runs {each} operation{plural} of JAX a step on this line, one by one, outside of jax.jit", 0.7)
+    ]
 
 
 def _of_phases(case: Case, at: At) -> list[Fact]:
