@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from leadline.analysis.columns import Mask, Rows
+from leadline.analysis.functions import METRIC
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.module_hooks import module_hooks
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, times
 
 LOGS = r"(^|/)torch/_tensor_str\.py$|(^|/)(tensorboardX?|wandb|mlflow|tqdm)/|(^|/)logging/__init__\.py$"
+
+_MUCH = 0.02
+"""Of the step."""
 
 
 class LoggingInLoop(Rule):
@@ -23,42 +28,69 @@ class LoggingInLoop(Rule):
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
-        inside = case.in_files(LOGS) & case.loop.inside
+        logs = case.in_files(LOGS)
+        inside = logs & case.loop.inside
         operators = inside & (case.tree.kinds == int(FrameKind.OPERATOR))
-        made = []
-        for group in case.by_line(inside, case.time):
-            python = case.python_ns(case.mask(group.rows))
-            share = case.share(group.value + python)
-            rows = group.rows[operators[group.rows]]
-            often = case.per_step(float(case.calls[rows].max(initial=0)))
-            if share < values["info"] or often < values["per_step"]:
-                continue
-            number = case.per_step(float(case.calls[rows].sum()))
-            made.append(
-                Finding(
-                    self.name,
-                    Severity.WARNING if share >= values["share"] else Severity.INFO,
-                    f"Every step prints or logs tensors, about {percent(share)} of its time",
-                    case.and_warm(
-                        case.gain_sums(
-                            (
-                                0.8 * (group.value + python / 3),
-                                0.95 * (group.value + python),
-                                group.value + case.between_ns,
-                            ),
-                            _basis(case),
-                        )
+        groups = [
+            group
+            for group in case.by_line(inside, case.time)
+            if case.per_step(float(case.calls[group.rows[operators[group.rows]]].max(initial=0))) >= values["per_step"]
+        ]
+        if not groups:
+            return module_hooks(case, self.name, self.learn_more, values["share"])
+        rows = np.concatenate([group.rows for group in groups])
+        called = np.sort(rows[operators[rows]])
+        ns = sum(group.value for group in groups)
+        python, beside = _python(case, rows, inside), _beside(case, logs)
+        share = case.share(ns + python)
+        if share < values["info"]:
+            return module_hooks(case, self.name, self.learn_more, values["share"])
+        number = case.per_step(float(case.calls[called].sum()))
+        found = Finding(
+            self.name,
+            Severity.WARNING if share >= values["share"] else Severity.INFO,
+            f"Every step prints or logs tensors, about {percent(share)} of its time",
+            case.and_warm(
+                case.gain_sums(
+                    (
+                        0.8 * (ns + python / 3),
+                        0.95 * (ns + python) + 0.5 * beside,
+                        ns + max(case.between_ns, python) + beside,
                     ),
-                    tuple(np.sort(rows)[:20].tolist()),
-                    case.lines([group.row]),
-                    (f"{times(number)} operators of printing, {duration(case.per_step(group.value))} a step",),
-                    "Print numbers, not tensors, and every hundredth step; on a GPU every print waits for the device. "
-                    "A message that may not be shown takes its values as arguments: log.debug('%s', x).",
-                    self.learn_more,
-                    share,
+                    _basis(case),
                 )
-            )
-        return made[:1] + module_hooks(case, self.name, self.learn_more, values["share"])
+            ),
+            tuple(called[:20].tolist()),
+            case.lines([group.row for group in groups[:2]]),
+            (
+                f"{times(number)} operators of printing, {duration(case.per_step(ns))} a step",
+                *(
+                    (f"{duration(case.per_step(beside))} a step more on other threads, which write it",)
+                    if beside
+                    else ()
+                ),
+            ),
+            "Print numbers, not tensors, and every hundredth step; on a GPU every print waits for the device. "
+            "A message that may not be shown takes its values as arguments: log.debug('%s', x).",
+            self.learn_more,
+            share,
+        )
+        return [found, *module_hooks(case, self.name, self.learn_more, values["share"])]
+
+
+def _python(case: Case, rows: Rows, inside: Mask) -> float:
+    """The Python that calls these operators: by samples, or as much of what is between operators as they are of all."""
+    sampled = float(case.samples[inside & (case.analysis.scopes.inner < 0)].sum())
+    return max(sampled, case.python_ns(case.mask(rows)))
+
+
+def _beside(case: Case, logs: Mask) -> float:
+    """CPU time of other threads of the process that write what is logged, which take its interpreter and cores."""
+    scopes = case.analysis.scopes
+    anchor = case.loop.anchors[0]
+    other = logs & (scopes.process == scopes.process[anchor]) & (scopes.thread != scopes.thread[anchor])
+    ns = float(case.tree.exclusive(METRIC).sum[other].sum())
+    return ns if case.share(ns) >= _MUCH else 0.0
 
 
 def _basis(case: Case) -> str:
