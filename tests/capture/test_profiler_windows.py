@@ -6,7 +6,7 @@ import gc
 import random
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -102,15 +102,18 @@ class Windows(ProfilerWindows):
 
 
 @pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> Windows:
-    """Windows with a door before the recorder, and one of them open."""
+def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Windows]:
+    """Windows with a door before the recorder, and one of them open. They end with the test: the thread that looks after
+    an open one would go on for as long as the process."""
     binding = type("binding", (), dict(vars(Recorder)))
     monkeypatch.setattr(Recorder, "active", 0)
     windows = Windows()
     Door(windows).install(binding, "__init__", "served")
     windows.binding = binding  # type: ignore[attr-defined]
     assert windows.open()
-    return windows
+    yield windows
+    windows.waits = windows.ends = windows.stops = windows.adds = lambda: None
+    windows.finish()
 
 
 def _session(windows: Windows) -> Any:
