@@ -18,6 +18,10 @@ from leadline.schema import FrameKind
 METRIC = "cpu_sample"
 IMPORTLIB = "<frozen importlib._bootstrap"
 """Begins the files of the interpreter's import system."""
+_AT_EXIT = re.compile(
+    r"/(?:weakref\.py:finalize\._exitfunc|multiprocessing/util\.py:_exit_function|threading\.py:_shutdown"
+    r"|concurrent/futures/(?:thread|process)\.py:_python_exit|logging/__init__\.py:shutdown)$"
+)
 _ADDRESS = re.compile(r"\+0x[0-9a-f]+$")
 _PLACES = (FrameKind.ROOT, FrameKind.PROCESS, FrameKind.MODULE, FrameKind.PHASE)
 """Frames that say where something runs and are no functions themselves."""
@@ -71,6 +75,17 @@ def imports(tree: Tree) -> Mask:
     files = [row for row in frames.tolist() if tree.tables.strings[row].startswith(IMPORTLIB)]
     importing = np.isin(tree.frames["file"], np.array(files, np.int64))
     mask: Mask = nearest(tree.shape, importing[tree.frame_of]) >= 0
+    return mask
+
+
+def ending(tree: Tree) -> Mask:
+    """Nodes at or below what the interpreter calls when a program has ended: finalizers, ends of pools and logs."""
+    frames, text = tree.frames, tree.tables.strings
+    python = np.flatnonzero(frames["kind"] == int(FrameKind.PYTHON))
+    ends = np.zeros(len(frames["kind"]), np.bool_)
+    places = (f"{text[int(frames['file'][one])]}:{text[int(frames['name'][one])]}" for one in python.tolist())
+    ends[python] = [bool(_AT_EXIT.search(place)) for place in places]
+    mask: Mask = nearest(tree.shape, ends[tree.frame_of]) >= 0
     return mask
 
 

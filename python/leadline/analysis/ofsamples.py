@@ -10,7 +10,7 @@ import numpy as np
 from leadline._dataclass import replace
 from leadline.analysis import Analysis
 from leadline.analysis.columns import Mask, Rows
-from leadline.analysis.functions import METRIC, imports
+from leadline.analysis.functions import METRIC, ending, imports
 from leadline.analysis.gains import Gains
 from leadline.analysis.loop import BY_SAMPLES, Loop
 from leadline.analysis.sampled import SampledFunction, sampled_functions
@@ -49,6 +49,11 @@ class OfSamples(Gains):
         """Nodes at or below the interpreter's import system."""
         return imports(self.tree)
 
+    @cached_property
+    def beside_steps(self) -> Mask:
+        """Nodes of what runs once and belongs to no step: imports, and what ends the program."""
+        return self.importing | ending(self.tree)
+
     def _timed_by_samples(self, found: Loop) -> Loop:
         """The loop with the CPU time of its thread as the length of a step, where no clock has told that, and with what
         compiling again adds to it."""
@@ -56,7 +61,7 @@ class OfSamples(Gains):
             return found
         beside = self.beside_scopes_ns(found)
         thread = self.analysis.scopes.thread
-        mine = found.inside & (thread == thread[found.anchors[0]]) & ~self.importing
+        mine = found.inside & (thread == thread[found.anchors[0]]) & ~self.beside_steps
         ran = float(self.tree.exclusive(METRIC).sum[mine].sum()) / found.steps
         if ran <= found.work_ns:
             return replace(found, step_ns=found.step_ns + beside)
@@ -68,7 +73,7 @@ class OfSamples(Gains):
     def samples(self) -> Rows:
         """CPU time by samples per node of the loop, in operators and outside, without what its modules were imported in
         (once, mostly within the first step); zeros where none were taken."""
-        return np.where(self.loop.inside & ~self.importing, self.tree.exclusive(METRIC).sum, 0)
+        return np.where(self.loop.inside & ~self.beside_steps, self.tree.exclusive(METRIC).sum, 0)
 
     @cached_property
     def sampled_ns(self) -> int:
@@ -95,7 +100,9 @@ class OfSamples(Gains):
 
     def sampled(self, where: Mask, most: int = 3) -> list[SampledFunction]:
         """The functions of the program that took most CPU time outside operators in these nodes of the profile."""
-        return sampled_functions(self.tree, self.analysis.scopes, where & ~self.importing, self.outer_operators, most)
+        return sampled_functions(
+            self.tree, self.analysis.scopes, where & ~self.beside_steps, self.outer_operators, most
+        )
 
     @cached_property
     def outer_operators(self) -> Mask:

@@ -100,7 +100,7 @@ _SAME = 0.02
 def span_of_steps(case: Case, loop: Loop, thread: Thread | None) -> Span:
     """One step of the loop, on the thread that sets its length."""
     scopes, main, wall = case.analysis.scopes, loop.of.main, loop.step_ns
-    mine = (scopes.thread == scopes.thread[loop.anchors[0]]) & ~case.importing  # once, mostly within the first step
+    mine = (scopes.thread == scopes.thread[loop.anchors[0]]) & ~case.beside_steps  # once, mostly within the first step
     rare = mine & case.below(case.rare_lines)
     told = main.running_ns >= 0 and main.core_wait_ns >= 0 and main.mean_ns > 0
     told = told and abs(main.mean_ns - wall) <= _SAME * wall
