@@ -22,6 +22,8 @@ _AT_EXIT = re.compile(
     r"/(?:weakref\.py:finalize\._exitfunc|multiprocessing/util\.py:_exit_function|threading\.py:_shutdown"
     r"|concurrent/futures/(?:thread|process)\.py:_python_exit|logging/__init__\.py:shutdown)$"
 )
+_THAT_END = ("/weakref.py", "/util.py", "/threading.py", "/thread.py", "/process.py", "/logging/__init__.py")
+"""Files of these functions: only names in them are looked at."""
 _ADDRESS = re.compile(r"\+0x[0-9a-f]+$")
 _PLACES = (FrameKind.ROOT, FrameKind.PROCESS, FrameKind.MODULE, FrameKind.PHASE)
 """Frames that say where something runs and are no functions themselves."""
@@ -81,10 +83,10 @@ def imports(tree: Tree) -> Mask:
 def ending(tree: Tree) -> Mask:
     """Nodes at or below what the interpreter calls when a program has ended: finalizers, ends of pools and logs."""
     frames, text = tree.frames, tree.tables.strings
-    python = np.flatnonzero(frames["kind"] == int(FrameKind.PYTHON))
-    ends = np.zeros(len(frames["kind"]), np.bool_)
-    places = (f"{text[int(frames['file'][one])]}:{text[int(frames['name'][one])]}" for one in python.tolist())
-    ends[python] = [bool(_AT_EXIT.search(place)) for place in places]
+    files = [row for row in np.unique(frames["file"]).tolist() if text[row].endswith(_THAT_END)]
+    ends = np.zeros(len(frames["file"]), np.bool_)
+    for one in np.flatnonzero(np.isin(frames["file"], np.array(files, np.int64))).tolist():
+        ends[one] = bool(_AT_EXIT.search(f"{text[int(frames['file'][one])]}:{text[int(frames['name'][one])]}"))
     mask: Mask = nearest(tree.shape, ends[tree.frame_of]) >= 0
     return mask
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from leadline._dataclass import replace
 from leadline.analysis import Analysis
-from leadline.analysis.columns import Mask, Rows
+from leadline.analysis.columns import Mask, Rows, nearest
 from leadline.analysis.functions import METRIC, ending, imports
 from leadline.analysis.gains import Gains
 from leadline.analysis.loop import BY_SAMPLES, Loop
@@ -53,6 +53,18 @@ class OfSamples(Gains):
     def beside_steps(self) -> Mask:
         """Nodes of what runs once and belongs to no step: imports, and what ends the program."""
         return self.importing | ending(self.tree)
+
+    @cached_property
+    def on_own_thread(self) -> Mask:
+        """Nodes of the loop on the thread that runs it."""
+        thread = self.analysis.scopes.thread
+        found: Mask = self.loop.inside & (thread == thread[self.loop.anchors[0]])
+        return found
+
+    @cached_property
+    def inner_python(self) -> Rows:
+        """Per node the innermost Python frame at or above it, whoever wrote it; -1 for none."""
+        return nearest(self.tree.shape, self.tree.kinds == int(FrameKind.PYTHON))
 
     def _timed_by_samples(self, found: Loop) -> Loop:
         """The loop with the CPU time of its thread as the length of a step, where no clock has told that, and with what

@@ -328,9 +328,7 @@ def _beside(case: Case, loading: Mask, outer: Mask) -> list[str]:
 
 def _for_a_core(case: Case, loading: Mask) -> str:
     """What of that the account of the step calls a wait for a core, where it is much."""
-    threads = case.analysis.scopes.thread
-    mine = case.below(loading) & case.loop.inside & (threads == threads[case.loop.anchors[0]])
-    part = case.share(in_line_ns(case.tree, mine))
+    part = case.share(in_line_ns(case.tree, case.below(loading) & case.on_own_thread))
     return f" ({percent(part)} for want of a core)" if part >= _MUCH else ""
 
 

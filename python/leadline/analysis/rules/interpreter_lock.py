@@ -32,7 +32,7 @@ class InterpreterLock(Rule):
         mine = threads == threads[loop.anchors[0]]
         states = states_of(tree)
         held = states == STATES.index("gil")
-        outside = loop.inside & mine & ~case.in_phase("data loading")
+        outside = case.on_own_thread & ~case.in_phase("data loading")
         ns = int(waits[outside & held].sum())
         share = case.share(ns)
         if share < values["share"]:
@@ -47,7 +47,7 @@ class InterpreterLock(Rule):
         name = holder.name if holder is not None and holder.name not in ("", "python", "python3") else "a thread"
         function = case.function(row)
         waiting = case.by_line(outside & held, waits)
-        spared = min(in_line_ns(tree, loop.inside & mine), float(whole))
+        spared = min(in_line_ns(tree, case.on_own_thread), float(whole))
         of_core = " and its core, where the loop waits for one" if spared >= _WORTH * ns else ""
         return [
             Finding(

@@ -235,9 +235,7 @@ def _in_line_ns(case: Case) -> float:
     """Of all steps, how long their thread stood in line for a core, by looks; 0 where no clock knew their length."""
     if not case.loop.measured_by:
         return 0.0
-    threads = case.analysis.scopes.thread
-    mine = case.loop.inside & (threads == threads[case.loop.anchors[0]])
-    return min(in_line_ns(case.tree, mine), 0.9 * case.total_ns)
+    return min(in_line_ns(case.tree, case.on_own_thread), 0.9 * case.total_ns)
 
 
 def _by_itself(case: Case, row: int, file: str, block: Block) -> bool:

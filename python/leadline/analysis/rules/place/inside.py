@@ -9,7 +9,7 @@ import numpy as np
 
 from leadline._dataclass import dataclass
 from leadline.analysis.case import Case
-from leadline.analysis.columns import Rows, factorized, group_sums, nearest
+from leadline.analysis.columns import Rows, factorized, group_sums
 from leadline.analysis.functions import METRIC
 from leadline.analysis.origin import Origin, origin, package_path
 from leadline.analysis.rules.place.at import At
@@ -61,7 +61,7 @@ def inside_of(case: Case, rows: Rows) -> Inside | None:
     tree, scopes = case.tree, case.analysis.scopes
     samples = tree.exclusive(METRIC).sum[rows]
     whole = int(samples.sum())
-    inner = nearest(tree.shape, tree.kinds == int(FrameKind.PYTHON))
+    inner = case.inner_python
     own = rows[(samples > 0) & (scopes.inner[rows] < 0) & (inner[rows] >= 0)]
     if not whole or not len(own):
         return None
@@ -72,12 +72,12 @@ def inside_of(case: Case, rows: Rows) -> Inside | None:
     if sums[best] < MUCH * whole or origin(node.file) != Origin.PACKAGE:
         return None
     mine = own[key == best]
-    return Inside(node.name, node.file, node.line, sums[best] / whole, _converts(case, mine, inner, int(sums[best])))
+    return Inside(node.name, node.file, node.line, sums[best] / whole, _converts(case, mine, int(sums[best])))
 
 
-def _converts(case: Case, mine: Rows, inner: Rows, ns: int) -> bool:
+def _converts(case: Case, mine: Rows, ns: int) -> bool:
     tree = case.tree
-    lines = np.unique(inner[mine])
+    lines = np.unique(case.inner_python[mine])
     called = np.flatnonzero((tree.kinds == int(FrameKind.OPERATOR)) & np.isin(tree.parent, lines))
     if not len(called):
         return False
