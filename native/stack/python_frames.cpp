@@ -254,6 +254,17 @@ bool elsewhere(uintptr_t frame, uintptr_t code) {
   uintptr_t found = 0;
   return read_safely(frame + g_layout.code, &found, sizeof found) && (found & g_layout.code_mask) == code;
 }
+#else
+// A frame keeps its state when it has returned, for as long as nothing else lies in its memory.
+bool elsewhere(uintptr_t frame, uintptr_t code) {
+  uintptr_t type = 0;
+  uintptr_t found = 0;
+  PyFrameState state = FRAME_RETURNED;
+  return read_safely(frame + offsetof(PyObject, ob_type), &type, sizeof type) &&
+         type == reinterpret_cast<uintptr_t>(&PyFrame_Type) &&
+         read_safely(frame + g_layout.code, &found, sizeof found) && found == code &&
+         read_safely(frame + offsetof(PyFrameObject, f_state), &state, sizeof state) && state == FRAME_EXECUTING;
+}
 #endif
 
 bool entered_from_c(uintptr_t frame) {
@@ -291,9 +302,7 @@ constexpr PythonSource kSource = {
     .local_name_of = local_name_of,
     .type_of = type_of,
     .suspends = suspends,
-#if PY_VERSION_HEX >= 0x030B0000
     .elsewhere = elsewhere,
-#endif
     .home = home,
     .homes = homes,
     .entered_from_c = entered_from_c,

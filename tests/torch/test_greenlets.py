@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -14,7 +13,6 @@ torch = pytest.importorskip("torch")
 greenlet = pytest.importorskip("greenlet")
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="frames of greenlets cannot be told apart before CPython 3.11")
 def test_work_is_booked_in_the_region_of_its_own_greenlet(tmp_path: Path) -> None:
     value = torch.ones(4, 4)
 

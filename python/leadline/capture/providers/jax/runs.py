@@ -179,7 +179,7 @@ class Runs:
 
         mine.state = _Fixed(theirs[0])
         state.post_hook = mine
-        self._keep = keep
+        self._keep = self._guarded(keep)
         self._restore = lambda: setattr(state, "post_hook", theirs[0]) if state.post_hook is mine else None
         self.hooked = True
 
