@@ -50,7 +50,7 @@ void Session::describe_process(const std::string& segment_path) {
   flight_recorder().set_path(segment_path.empty() ? std::string() : beside_segment(segment_path, ".flight"));
   process_.pid = static_cast<uint32_t>(getpid());
   process_.parent_pid = static_cast<uint32_t>(getppid());
-  process_.start_ns = realtime_ns();
+  process_.start_ns = described_at_ns_ = realtime_ns();
   began_ns_ = now_ns();
   process_.complete = false;
 }
@@ -130,8 +130,8 @@ WriteResult Session::write(bool complete) noexcept {
   if (collector == nullptr) return {};
   const int64_t begin_ns = now_ns();
   collector->refresh_thread_times();
-  // A clock that was set back meanwhile does not end what has not begun.
-  process_.end_ns = std::max(realtime_ns(), process_.start_ns + (begin_ns - began_ns_));
+  // A clock that was set back meanwhile does not end what has not begun, nor before what was measured.
+  process_.end_ns = std::max({realtime_ns(), described_at_ns_ + (begin_ns - began_ns_), process_.start_ns});
   process_.complete = complete;
   std::vector<OpenPlace> open;
   if (!complete) {

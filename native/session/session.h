@@ -143,6 +143,7 @@ class Session {
   std::string status_;
   std::atomic<int64_t> flush_ns_{0};
   int64_t began_ns_ = 0;                       // when process_ was described; CLOCK_MONOTONIC
+  int64_t described_at_ns_ = 0;                // the same; CLOCK_REALTIME. The process may have begun earlier
   std::atomic<uint64_t> writer_bytes_{0};      // what writer_ holds
   std::atomic<uint64_t> trace_max_events_{0};  // of options_, for any thread
 };
