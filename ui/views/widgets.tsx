@@ -10,12 +10,25 @@ import { visible } from "../model/units";
 
 const MOST_PROCESSES = 1024;
 
-export function Card({ title, note, children }: { title: string; note?: string; children: ComponentChildren }) {
+interface CardParts {
+  title: string;
+  note?: string;
+  /** What a click on a part does; not printed. */
+  click?: string;
+  children: ComponentChildren;
+}
+
+export function Card({ title, note, click, children }: CardParts) {
   return (
     <section class="card">
       <header>
         <h2>{visible(title)}</h2>
-        {note ? <span class="quiet">{visible(note)}</span> : null}
+        {note || click ? (
+          <span class="quiet">
+            {visible(note ?? "")}
+            {click ? <span class="on-click">{`${note ? "; " : ""}${click}`}</span> : null}
+          </span>
+        ) : null}
       </header>
       {children}
     </section>

@@ -12,9 +12,13 @@ export function HotPaths({ opened }: { opened: Opened }) {
   const metric = report.path_metric;
   const note = report.focus
     ? `only paths through /${report.focus.pattern}/, ${share(report.focus.share, 1)} of all`
-    : "your line, and what it ran; click to see it in the flame graph";
+    : "your line, and what it ran";
   return (
-    <Card title={`Hottest call paths by ${metricName(metric)}`} note={note}>
+    <Card
+      title={`Hottest call paths by ${metricName(metric)}`}
+      note={note}
+      click={report.focus ? undefined : "click to see it in the flame graph"}
+    >
       {report.paths.length ? (
         <ol class="paths">
           {report.paths.slice(0, count).map((path) => (

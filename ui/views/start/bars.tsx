@@ -37,15 +37,16 @@ const COLOURS: Record<string, string> = {
   normalisation: "region",
 };
 const LETTER = 0.0062; // of a bar as wide as a usual window's
+const NARROW = 2; // how many times as wide a usual window's bar is as that of a narrow one
 const EDGES = 2; // letters' worth of room
 const SEEN = 0.005; // of the bar: what is narrower has its words in the tooltip alone
 
 export function StepBars({ opened, start }: { opened: Opened; start: Start }) {
   const whole = start.of === "step" ? "One step" : "The run";
   const scaled = start.bars.some((bar) => bar.scaled) ? "; phases of several threads are scaled to it" : "";
-  const note = `adds up to ${duration(start.wall_ns)}; click a part to see it in the flame graph${scaled}`;
+  const note = `adds up to ${duration(start.wall_ns)}${scaled}`;
   return (
-    <Card title={whole} note={note}>
+    <Card title={whole} note={note} click="click a part to see it in the flame graph">
       <div class="step-bars">
         {start.bars.map((bar) => (
           <>
@@ -62,7 +63,7 @@ export function StepBars({ opened, start }: { opened: Opened; start: Start }) {
 }
 
 function Row({ opened, bar }: { opened: Opened; bar: StepBar }) {
-  const small = bar.parts.filter((part) => !fits(part) && part.share >= SEEN);
+  const small = bar.parts.filter((part) => part.share >= SEEN && (!fits(part) || isTight(part)));
   return (
     <div>
       <div class="step-bar" data-bar={bar.name}>
@@ -73,7 +74,7 @@ function Row({ opened, bar }: { opened: Opened; bar: StepBar }) {
       {small.length ? (
         <div class="quiet small rest">
           {small.map((part) => (
-            <span>
+            <span class={fits(part) ? "tight" : ""}>
               <span class={`dot ${colourOf(part)}`} />
               {wordsOf(part)}
             </span>
@@ -89,6 +90,11 @@ function fits(part: StepPart): boolean {
   return part.share >= LETTER * (wordsOf(part).length + EDGES);
 }
 
+/** Whether the words have room in a usual window and none in one of half its width, or on paper. */
+function isTight(part: StepPart): boolean {
+  return fits(part) && part.share < NARROW * LETTER * (wordsOf(part).length + EDGES);
+}
+
 const wordsOf = (part: StepPart) => `${visible(part.label)} ${percent(part.share)}`;
 
 function colourOf(part: StepPart): string {
@@ -102,7 +108,7 @@ function Part({ opened, part, phases }: { opened: Opened; part: StepPart; phases
   const known = part.known === "measured" ? "" : ` (${part.known})`;
   const title = [`${words}: ${duration(part.ns)}${known}`, ...part.lines.map((line) => visible(line))].join("\n");
   const style = { width: cssWidth(part.share) };
-  const body = fits(part) ? words : "";
+  const body = fits(part) ? isTight(part) ? <span class="tight">{words}</span> : words : "";
   const look = () => (phases && part.node < 0 ? undefined : opened.go.frame(part.node));
   return part.node >= 0 ? (
     <button

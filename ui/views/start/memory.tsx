@@ -39,7 +39,7 @@ export function MemoryStart({ opened }: { opened: Opened }) {
                 </div>
               </div>
             </section>
-            <Card title="Alive at that moment" note="by call path; click to see one in the flame graph">
+            <Card title="Alive at that moment" note="by call path" click="click to see one in the flame graph">
               <ol class="paths">
                 {peak.paths.slice(0, MOST_PATHS).map((path) => (
                   <PathEntry

@@ -102,7 +102,7 @@ function firstFigure(line: WhereLine, backward: boolean): ComponentChildren {
   if (other_ns <= forward_ns) return forward_ns ? duration(forward_ns + other_ns) : "";
   return (
     <span title={forward_ns ? `${duration(other_ns)} ${line.phase}, ${duration(forward_ns)} besides` : undefined}>
-      {duration(forward_ns + other_ns)} <span class="quiet">{line.phase}</span>
+      {duration(forward_ns + other_ns)} <span class="quiet phase-of">{line.phase}</span>
     </span>
   );
 }

@@ -31,7 +31,8 @@ export function MemoryTable({ opened }: { opened: Opened }) {
       {memory.peaks.map((peak) => (
         <Card
           title={`Peak ${size(peak.peak_bytes)} on ${peak.device}`}
-          note="call paths whose memory was alive at that moment; click to see one in the flame graph"
+          note="call paths whose memory was alive at that moment"
+          click="click to see one in the flame graph"
         >
           <ol class="paths">
             {peak.paths.slice(0, 40).map((path) => (
