@@ -19,7 +19,7 @@ SERVED = {
     "growing_queue": ("growing", "The queue grows to 60 requests", 0),
     "scheduler_gap": ("paused", "The engine pauses between steps", 0),
     "one_python_thread": ("one thread", "One Python thread (MainThread) is busy for", 43),
-    "tokenising": ("tokenising", "Turning text into tokens and back holds one thread", 0),
+    "tokenising": ("tokenising", "Converting text to tokens and back occupies one thread", 0),
     "sampler_synchronisation": ("sampler", "Engine steps wait", 43),
     "graph_padding": ("padded", "of the tokens that captured graphs compute are padding", 0),
     "logprobs_for_all": ("logprobs", "of the requests ask for log-probabilities", 0),

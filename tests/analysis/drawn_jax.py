@@ -110,7 +110,7 @@ PAIRS: dict[str, tuple[Callable[[], Profile], Callable[[], Profile], str, int]] 
     "unrolled_loop": (
         stepped(*step(), _COMPILED, unrolled=unrolled(_LOOP + 1)),
         stepped(*step(), _COMPILED, unrolled=unrolled(_LOOP - 2)),  # no loop in sight
-        "A loop of 200 turns is unrolled into jit(step): 400 of its 500 operations",
+        "A loop of 200 iterations is unrolled into jit(step): 400 of its 500 operations",
         _LOOP,
     ),
     "double_precision": (

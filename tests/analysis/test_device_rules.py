@@ -74,7 +74,7 @@ def test_blocks_for_warps_of_32_leave_half_of_a_wavefront_empty():
     ):
         assert "block_shape" not in names(norm(threads, **detail))
     silent = norm(32, vendor="AMD").not_applicable
-    assert "not known" in next(one.reason for one in silent if one.rule == "block_shape")
+    assert "is unknown" in next(one.reason for one in silent if one.rule == "block_shape")
 
 
 def test_a_kernel_with_fewer_blocks_than_compute_units_is_named_unless_it_is_short_or_the_device_unknown():
@@ -91,7 +91,7 @@ def test_a_kernel_with_fewer_blocks_than_compute_units_is_named_unless_it_is_sho
     assert "small_grid" not in names(reduce(76, ms=0.1, **amd))
     for detail in ({}, {"multiprocessors": None}):
         silent = reduce(76, **detail).not_applicable
-        assert "not known" in next(one.reason for one in silent if one.rule == "small_grid")
+        assert "is unknown" in next(one.reason for one in silent if one.rule == "small_grid")
 
 
 def test_remedies_use_the_words_of_the_devices_maker():

@@ -260,7 +260,7 @@ PAIRS = {
         "waits for shared memory in 40 % of its samples, most at cast.cu:21",
     ),
     "occupancy": Pair(
-        waiting(12), waiting(50), "issues nothing in 72 % of its samples, and its registers leave room for 12 %"
+        waiting(12), waiting(50), "issues nothing in 72 % of its samples, and its registers limit it to 12 %"
     ),
     "roofline": Pair(
         counted(20, 15), counted(70, 15), "far from both roofs: it reaches 20 % of the device memory's rate and 15 %"

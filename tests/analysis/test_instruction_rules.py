@@ -53,7 +53,7 @@ def test_waits_during_which_another_warp_was_issued_lose_nothing():
 def test_a_grid_that_does_not_fill_the_device_is_the_limit_whatever_a_block_takes():
     for occupancy in (12, 100):
         (one,) = found("occupancy", waiting(occupancy, waves=60))
-        assert "its grid brings no more than" in one.title and "fewer blocks" in one.remedy
+        assert "its grid limits it to" in one.title and "fewer blocks" in one.remedy
         assert any("0.06 waves" in line for line in one.evidence)
 
 
@@ -153,7 +153,7 @@ def counted(**values):
 
 def test_counters_know_bank_conflicts_and_pieces_of_loads():
     (one,) = found("bank_conflicts", counted(shared_wavefronts=1000, bank_conflicts=600))
-    assert "spends 60 % of shared memory's turns on bank conflicts" in one.title
+    assert "spends 60 % of shared memory's wavefronts on bank conflicts" in one.title
     assert found("bank_conflicts", counted(shared_wavefronts=1000, bank_conflicts=50)) == []
     (one,) = found("uncoalesced", counted(global_requests=100, global_sectors=3200))
     assert "touches 32 pieces of 32 bytes" in one.title

@@ -138,7 +138,7 @@ def pairs(large: int, small: int, others: int):
 
 def test_pairs_that_are_made_to_be_added_up_are_named():
     (found,) = pairs(16 * MIB, MIB // 4, MIB // 8)
-    assert found.title.startswith("16.0 MiB of pairs are written to be reduced to 256 KiB")
+    assert found.title.startswith("16.0 MiB of pairs are written to memory and reduced to 256 KiB")
     assert "torch.cdist" in found.remedy and found.lines[0].line == 43
 
 

@@ -43,7 +43,7 @@ def test_rows_that_are_taken_one_by_one_and_nothing_else(selects, other_ms, foun
 
 
 def test_what_of_the_wait_is_for_want_of_a_core_is_said_as_the_account_says_it():
-    assert "(20 % for want of a core)" in loading(40, core_ms=2).title
+    assert "(20 % because no core was free)" in loading(40, core_ms=2).title
     assert "core" not in loading(40).title
 
 

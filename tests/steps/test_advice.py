@@ -62,7 +62,7 @@ def test_exchanges_at_one_time_count_once(talk_ms: int, waits: str) -> None:
 @pytest.mark.parametrize(
     ("wrapper", "has", "never"),
     [
-        ("/v/site-packages/torch/nn/parallel/distributed.py", "beside the backward pass already", "as Distributed"),
+        ("/v/site-packages/torch/nn/parallel/distributed.py", "overlaps the backward pass already", "as Distributed"),
         ("/v/site-packages/torch/distributed/fsdp/_fully_shard.py", "reshard_after_forward", "DistributedData"),
         ("/v/mine.py", "DistributedDataParallel", "already"),
     ],

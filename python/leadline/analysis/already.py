@@ -20,7 +20,7 @@ from leadline.hardware.precision import precision_of
 from leadline.schema import FrameKind
 from leadline.steps.model import STEP_CALLS
 
-NOTHING_NEW = "What helps here as a rule is in use already ({names}): look at what the paths hold one by one."
+NOTHING_NEW = "The usual fix is in use already ({names}): inspect the paths one by one."
 
 
 @dataclass(frozen=True)

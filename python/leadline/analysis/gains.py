@@ -79,7 +79,7 @@ class Gains(ABC):
             gain,
             expected_ns=int(expected * of_ns),
             high_ns=int(high * of_ns),
-            basis=f"{gain.basis}; at most what the rest gains from warm caches",
+            basis=f"{gain.basis}; at most what the remaining code gains from warm caches",
         )
 
     def no_gain(self, basis: str) -> Gain:

@@ -202,9 +202,7 @@ def _mismatch(key: Key, waiting: Sequence[Standing], top: int) -> list[str]:
         if (both or one.name, one.elements) != usual:
             others.setdefault((both or one.name, one.elements), []).append(one.rank)
     told = "; ".join(f"{_ranks(ranks)} called {_call(kind)}" for kind, ranks in sorted(others.items()))
-    return [
-        f"Collective no. {top} of {waiting[0].group} is not the same everywhere: {told}, the others {_call(usual)}."
-    ]
+    return [f"Collective no. {top} of {waiting[0].group} differs between ranks: {told}, the others {_call(usual)}."]
 
 
 def _call(kind: tuple[str, int]) -> str:

@@ -28,8 +28,8 @@ def without_holes(trace: Events, found: Found) -> Found:
         return found
     names = ", ".join(str(step.number) for step in lost[:5]) + (" ..." if len(lost) > 5 else "")
     what = (
-        f"nothing was recorded for up to {longest / 1e9:.3g} s in step{'s' if len(lost) > 1 else ''} {names} (a clock "
-        "that jumped, or a program that stood still)"
+        f"nothing was recorded for up to {longest / 1e9:.3g} s in step{'s' if len(lost) > 1 else ''} {names} (the "
+        "clock jumped, or the program was suspended)"
     )
     left = _longest_run(found.steps, lost)
     note = f"{what}, and there is no other step: do not trust its length"

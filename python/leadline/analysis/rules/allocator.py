@@ -22,7 +22,7 @@ class Allocator(Rule):
     asks = "Does memory grow from step to step, or come from the driver in every step?"
     options = (
         Option("alive", 80, "%", "of what a line allocated over all steps was alive at the peak: it was kept"),
-        Option("peak", 20, "%", "of the peak; less is no danger"),
+        Option("peak", 20, "%", "of the peak; less is harmless"),
         Option("least", 1_000_000, "bytes", "a smaller leak is a list of numbers"),
         Option("driver", 0.5, "1", "requests to the driver a step once warm; the caching allocator needs none"),
     )
@@ -58,7 +58,7 @@ class Allocator(Rule):
                 f"Memory of every step is kept: {size(held)}, {percent(held / total)} of the peak",
                 case.gain_sums(
                     (0, held * _NEW_MEMORY_NS, held * _NEW_MEMORY_MOST_NS),
-                    "memory first; memory that stays is not reused, and new memory takes up to 1 ns a byte",
+                    "mainly memory; kept memory is not reused, and new memory takes up to 1 ns a byte",
                 ),
                 tuple(rows[:20].tolist()),
                 lines[:3],
@@ -66,9 +66,8 @@ class Allocator(Rule):
                     f"{size(held / loop.steps)} more with each of {loop.steps:,} steps, on {len(names)} call paths",
                     "memory that this line allocated in all steps was live at the peak",
                 ),
-                "Keep numbers or detached tensors (loss.detach(), loss.item()) across steps: a loss holds the "
-                "whole graph "
-                "that it was computed by.",
+                "Keep numbers or detached tensors (loss.detach(), loss.item()) across steps: a loss keeps the whole "
+                "graph of its computation alive.",
                 self.learn_more,
                 held / total / 2,
             )

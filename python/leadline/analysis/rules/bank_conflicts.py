@@ -25,12 +25,12 @@ _REMEDY = (
 
 class BankConflicts(Rule):
     name = "bank_conflicts"
-    asks = "Does a kernel wait for shared memory, whose banks its threads hit several at a time?"
+    asks = "Does a kernel wait for shared memory because threads of a warp access the same bank?"
     options = (
         Option("share", 5, "%", "of the device time that the kernel takes"),
-        Option("waits", 30, "%", "of its samples wait for shared memory; products from tiles do in a tenth to a fifth"),
-        Option("conflicts", 30, "%", "of shared memory's turns, where they were counted; a few are in most kernels"),
-        Option("samples", 100, "1", "of one kernel; fewer do not tell its reasons apart"),
+        Option("waits", 30, "%", "of its samples wait for shared memory; tiled matrix products wait in 10 to 20 %"),
+        Option("conflicts", 30, "%", "of shared memory's wavefronts, where they were counted; most kernels have a few"),
+        Option("samples", 100, "1", "of one kernel; fewer are too few to separate its stall reasons"),
     )  # fmt: skip
 
     def check(self, case: Case, values: Values) -> list[Finding]:
@@ -60,7 +60,8 @@ class BankConflicts(Rule):
             if found is None or found.conflicts is None or found.conflicts < values["conflicts"]:
                 continue
             title = (
-                f"{case.name(group.row)} spends {percent(found.conflicts)} of shared memory's turns on bank conflicts"
+                f"{case.name(group.row)} spends {percent(found.conflicts)} of shared memory's wavefronts on bank "
+                "conflicts"
             )
             evidence = f"counted for {duration(found.counted_ns)} of the kernel"
             made.append(self._finding(case, group, share, title, found.conflicts, evidence))
@@ -81,7 +82,7 @@ class BankConflicts(Rule):
             places = kernels.lines(waiting) or kernels.hottest(waiting)
             title = (
                 f"{case.name(group.row)} waits for shared memory in {percent(part)} of its samples, most at "
-                f"{places[0][0]}, as where its banks conflict"
+                f"{places[0][0]}, which suggests bank conflicts"
             )
             evidence = "there: " + "; ".join(f"{place} {percent(count / kernel.seen)}" for place, count in places)
             made.append(self._finding(case, group, kernel.share, title, part, evidence))

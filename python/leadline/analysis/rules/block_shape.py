@@ -14,8 +14,8 @@ class BlockShape(Rule):
     name = "block_shape"
     asks = "Do kernels that take much of the device's time leave lanes of their warps (AMD: wavefronts) empty?"
     options = (
-        Option("share", 5, "%", "of the device time that the kernels of one line take; others gain nothing"),
-        Option("empty", 20, "%", "of the lanes; a last warp that is not quite full is found everywhere"),
+        Option("share", 5, "%", "of the device time that the kernels of one line take; smaller ones gain little"),
+        Option("empty", 20, "%", "of the lanes; a partly filled last warp is normal"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
@@ -23,7 +23,7 @@ class BlockShape(Rule):
         kernels = recorded_kernels(case, threads.count, "the shapes of kernels' blocks")
         widths = {lanes(one) for one in case.profile.devices}
         if len(widths) != 1 or 0 in widths:
-            raise CannotTell("how many threads the devices run in step is not known, or differs")
+            raise CannotTell("the warp size of the devices is unknown or differs")
         width = widths.pop()
         largest = threads.max  # a kernel counts by its fullest launch
         empty = 1 - largest / ((largest + width - 1) // width * width).clip(width)
@@ -41,10 +41,10 @@ class BlockShape(Rule):
                     case.gain(hot.unused_ns, (0, 0.5, 1), "bound: the share of lanes that hold no thread"),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
-                    (kernel(case.name(row)), f"the device runs {width} threads in step"),
+                    (kernel(case.name(row)), f"a {word} of this device has {width} threads"),
                     f"Make the block a multiple of {width} threads: in Triton num_warps and the block's size, in "
                     "HIP and CUDA the size at the launch"
-                    + ("; sizes that were chosen for warps of 32 do this." if width > NVIDIA_WARP else "."),
+                    + ("; block sizes chosen for warps of 32 have this problem." if width > NVIDIA_WARP else "."),
                     self.learn_more,
                     hot.share * hot.unused,
                 )

@@ -69,12 +69,15 @@ def _finding(
         rule,
         Severity.WARNING if accident else Severity.INFO,
         f"{made}, {larger} times as large, {percent(share)} of the step",
-        case.gain_of(rows, ns, (0.5, 0.9, 1) if accident else (0.2, 0.6, 0.95), "bound: what is done on it"),
+        case.gain_of(
+            rows, ns, (0.5, 0.9, 1) if accident else (0.2, 0.6, 0.95), "bound: the operators on the larger tensor"
+        ),
         tuple(order[:20].tolist()),
         unique_lines(case.lines([row, *order.tolist()])),
         (f"{case.name(row)} makes it; {len(rows)} operators of {case.function(row)} work on such tensors",),
         (
-            "Give both the same shape (`squeeze(1)` or `unsqueeze(1)`); now each element meets every other one."
+            "Give both the same shape (`squeeze(1)` or `unsqueeze(1)`); now each element is combined with every other "
+            "one."
             if accident
             else "Avoid the tensor of all pairs: where it is multiplied or summed at once, a closed form, a matrix "
             "product (matmul, einsum) or torch.cdist needs none."

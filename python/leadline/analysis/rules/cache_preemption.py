@@ -9,8 +9,8 @@ from leadline.units import duration, number, percent
 
 class CachePreemption(Rule):
     name = "cache_preemption"
-    asks = "Do requests lose their key-value cache since it is full?"
-    options = (Option("share", 2, "%", "preemptions over requests; a rare one costs one prompt computed again"),)
+    asks = "Do requests lose their key-value cache because it is full?"
+    options = (Option("share", 2, "%", "preemptions per request; each one computes a prompt again"),)
 
     def check(self, case: Case, values: Values) -> list[Finding]:
         engine = engine_of(case)
@@ -32,7 +32,7 @@ class CachePreemption(Rule):
                 self.name,
                 Severity.WARNING,
                 f"The key-value cache is too small: {number(engine.preemptions)} times a request was preempted",
-                case.no_gain("what computing again costs depends on the prompts"),
+                case.no_gain("the cost of computing again depends on the prompts"),
                 (),
                 (),
                 tuple(evidence),

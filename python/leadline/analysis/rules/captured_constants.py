@@ -16,7 +16,9 @@ class CapturedConstants(Rule):
     asks = "Do compiled programs of JAX hold large arrays as constants?"
     options = (
         Option("least", 4e6, "bytes", "masks and tables of positions are smaller, and harmless"),
-        Option("warning", 64e6, "bytes", "from there on, compiling takes seconds longer, and memory holds them twice"),
+        Option(
+            "warning", 64e6, "bytes", "above this, compiling takes seconds longer, and memory holds the arrays twice"
+        ),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
@@ -39,12 +41,12 @@ class CapturedConstants(Rule):
                     self.name,
                     Severity.WARNING if held >= values["warning"] else Severity.INFO,
                     f"jit({function}) holds {size(held)} of arrays as constants",
-                    case.no_gain("memory and compilation are what it saves: the compiler copies constants"),
+                    case.no_gain("it saves memory and compilation: the compiler copies constants"),
                     tuple(rows[:20].tolist()),
                     tuple(line for note in notes for line in lines_of(case, note))[:3],
                     tuple(evidence),
-                    "Give them to the function as arguments: an array from outside that a function under jax.jit uses "
-                    "becomes part of each program that is compiled from it.",
+                    "Pass them to the function as arguments: jax.jit copies an array from outside of the function "
+                    "into each program that it compiles.",
                     self.learn_more,
                     min(1.0, ns / max(run_ns(case), 1)) / 4,
                 )

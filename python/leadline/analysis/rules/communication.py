@@ -26,7 +26,7 @@ ALIKE = 0.7
 class Communication(Rule):
     name = "communication"
     asks = "Does communication between ranks take a large part of the step?"
-    options = (Option("share", 20, "%", "of the step; ten are usual for data-parallel training"),)
+    options = (Option("share", 20, "%", "of the step; 10 % is usual for data-parallel training"),)
 
     def check(self, case: Case, values: Values) -> list[Finding]:
         talk = collectives(case) & case.loop.inside
@@ -55,7 +55,7 @@ class Communication(Rule):
                         (0, 0.4 * own, 1),
                         "bound: what is exposed in the trace window, hidden"
                         if wall
-                        else "bound: all of it hidden, as if nothing were yet",
+                        else "bound: all of it hidden, assuming that none is hidden now",
                     ),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
@@ -77,7 +77,7 @@ class Communication(Rule):
 _FIX = "bucket_cap_mb"
 """Of DistributedDataParallel only."""
 _OF_DDP = (
-    "It runs beside the backward pass already: exchange less often (no_sync() while accumulating), in 16 bits (the "
+    "It overlaps the backward pass already: exchange less often (no_sync() while accumulating), in 16 bits (the "
     "communication hook bf16_compress_hook), or do more work between exchanges (a larger batch a rank)."
 )
 _IN_FILES = (

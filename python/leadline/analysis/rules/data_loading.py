@@ -33,7 +33,7 @@ class DataLoading(Rule):
     asks = "Does the training loop wait for its batches?"
     on_cpu = True
     options = (
-        Option("share", 20, "%", "below that a loader with a tiny model looks the same when all is well"),
+        Option("share", 20, "%", "below this, a healthy loader with a tiny model waits as much"),
         Option("info", 10, "%", "a tenth of the step is worth knowing"),
         Option("restarts", 3, "1", "starts per worker; two passes, one to train and one to evaluate, start each twice"),
         Option("mean", 50_000, "ns", "a batch that arrives faster than this cannot come much faster"),
@@ -69,9 +69,9 @@ class DataLoading(Rule):
                 ),
                 tuple(np.flatnonzero(loading)[:20].tolist()),
                 (place,),
-                ("it draws no random numbers; the time that joining them takes is not counted",),
-                "Make each sample once: before the loop, or keep what was made (a list, functools.lru_cache, a file of "
-                "tensors), as far as memory allows.",
+                ("it draws no random numbers; the time to collate them is not counted",),
+                "Make each sample once: before the loop, or keep the samples (a list, functools.lru_cache, a file "
+                "of tensors), if memory allows.",
                 self.learn_more,
                 share,
             )
@@ -329,7 +329,7 @@ def _beside(case: Case, loading: Mask, outer: Mask) -> list[str]:
 def _for_a_core(case: Case, loading: Mask) -> str:
     """What of that the account of the step calls a wait for a core, where it is much."""
     part = case.share(in_line_ns(case.tree, case.below(loading) & case.on_own_thread))
-    return f" ({percent(part)} for want of a core)" if part >= _MUCH else ""
+    return f" ({percent(part)} because no core was free)" if part >= _MUCH else ""
 
 
 def _makers(case: Case) -> tuple[list[Line], list[str]]:

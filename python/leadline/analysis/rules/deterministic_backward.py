@@ -10,7 +10,7 @@ from leadline.units import duration, percent
 class DeterministicBackward(Rule):
     name = "deterministic_backward"
     asks = "Does the backward pass of indexing take a noticeable part of the step?"
-    options = (Option("share", 5, "%", "less of the step is not worth another way to look rows up"),)
+    options = (Option("share", 5, "%", "less of the step is not worth another way to select rows"),)
 
     def check(self, case: Case, values: Values) -> list[Finding]:
         back = case.matching(FrameKind.OPERATOR, r"^(Index|Take)Backward\d*$") & case.loop.inside

@@ -12,8 +12,8 @@ class Donation(Rule):
     name = "donation"
     asks = "Could arguments of a JAX program be donated, or are some donated without use?"
     options = (
-        Option("least", 16e6, "bytes", "less memory is worth no change"),
-        Option("warning", 1e9, "bytes", "from there on it is what decides whether a larger batch fits"),
+        Option("least", 16e6, "bytes", "less memory is not worth a change"),
+        Option("warning", 1e9, "bytes", "above this, it decides whether a larger batch fits"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
@@ -36,7 +36,7 @@ class Donation(Rule):
                     self.name,
                     Severity.WARNING if spared >= values["warning"] else Severity.INFO,
                     f"jit({function}) keeps {size(spared)} of old arguments while it makes new ones of the same shapes",
-                    case.no_gain("memory is what it saves, since results take that of what was donated"),
+                    case.no_gain("it saves memory: results take the memory of donated arguments"),
                     tuple(rows[:20].tolist()),
                     case.lines(rows.tolist()),
                     (f"{names}: no reference to the old ones was left when the function returned", *of),
@@ -61,7 +61,7 @@ class Donation(Rule):
                     self.name,
                     Severity.INFO,
                     f"jit({function}) cannot reuse {size(held)} of donated arguments",
-                    case.no_gain("no result has the shape and type of these arguments, so nothing is used again"),
+                    case.no_gain("no result has the shape and type of these arguments, so no memory is reused"),
                     tuple(rows[:20].tolist()),
                     case.lines(rows.tolist()),
                     (f"donated without use: {listed([str(text) for text in note.get('arguments') or ()])}",),

@@ -19,7 +19,7 @@ class DoublePrecision(Rule):
     asks = "Do programs of JAX compute in double precision?"
     options = (
         Option("share", 5, "%", "of the step, where numbers of single precision were turned into doubles"),
-        Option("all", 30, "%", "of the step, where all is double: then it is likely meant, and only worth knowing"),
+        Option("all", 30, "%", "of the step, where all is double: likely intended, so only a note"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:

@@ -12,7 +12,7 @@ class FirstSteps(Rule):
     name = "first_steps"
     asks = "Do first calls distort means over all steps?"
     options = (
-        Option("share", 50, "%", "of the time in the loop; a little warm-up is everywhere"),
+        Option("share", 50, "%", "of the time in the loop; a little warm-up is normal"),
         Option("steps", 50, "1", "means over fewer steps are rarely quoted"),
     )
 

@@ -37,7 +37,7 @@ class ForwardBackward(Rule):
     asks = "Is there an operator whose backward pass takes several times its forward pass?"
     general = True
     options = (
-        Option("ratio", 2, "1", "the paper's bound; a gradient is as much work again as the value"),
+        Option("ratio", 2, "1", "the paper's bound; a gradient takes as much work as its value"),
         Option(
             "products",
             10,

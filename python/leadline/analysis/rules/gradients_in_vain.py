@@ -50,7 +50,9 @@ def discarded(case: Case, rule: str, learn_more: str, values: Values) -> list[Fi
             Severity.WARNING if share >= values["share"] and not detached else Severity.INFO,
             f"Gradients of {abbreviated(int(told['parameters']))} parameters are computed and discarded before their "
             f"optimizer steps, about {percent(share)} of {case.cost_name}",
-            case.gain(everything, (0.1, 1 / max(places, 2), 1), "judged: one of the backward passes of these modules"),
+            case.gain(
+                everything, (0.1, 1 / max(places, 2), 1), "estimate: one of the backward passes of these modules"
+            ),
             tuple(rows[:20].tolist()),
             case.lines([*rows[:1].tolist(), *asked[:1].tolist(), *rows[1:].tolist()]),
             (
@@ -104,8 +106,8 @@ def mostly_zero(case: Case, rule: str, learn_more: str, values: Values) -> list[
                 unique_lines((*lines_that_call(case, ("Embedding", "EmbeddingBag")), *case.lines([int(owner[row])]))),
                 (f"a gradient of {size(whole)} for {size(used)} that a step looks up",),
                 "Use nn.Embedding(..., sparse=True) and its own optimizer (torch.optim.SparseAdam, SGD or "
-                "Adagrad), so that rows in use only are made and applied. Weights that an output layer shares have a "
-                "dense gradient anyway.",
+                "Adagrad), so that only gradients of rows in use are computed and applied. Weights shared with an "
+                "output layer have a dense gradient anyway.",
                 learn_more,
                 share,
             )

@@ -15,7 +15,7 @@ _RESUMED = re.compile(r"torch_dynamo_resume_in_(?P<function>\w+?)_at_(?P<line>\d
 
 class GraphBreaks(Rule):
     name = "graph_breaks"
-    asks = "Does a compiled function fall into several graphs?"
+    asks = "Is a compiled function split into several graphs?"
     options = (Option("share", 5, "%", "of the step that runs after a graph break"),)
 
     def check(self, case: Case, values: Values) -> list[Finding]:
@@ -43,7 +43,7 @@ class GraphBreaks(Rule):
                 self._gain(case, behind, resumed & case.loop.inside),
                 tuple(np.flatnonzero(resumed)[:20].tolist()),
                 lines[:3],
-                ("after a break Python goes on, and the rest is compiled as another function",),
+                ("Python runs after a break, and the rest is compiled as another function",),
                 "Remove what cannot be traced (.item(), print, data-dependent if) from compiled code; "
                 "torch.compile(fullgraph=True) names the reason.",
                 self.learn_more,
@@ -56,5 +56,5 @@ class GraphBreaks(Rule):
         python = case.python_ns(case.mask(np.flatnonzero(resumed)))
         return case.gain_sums(
             (0, 0.1 * behind + 0.5 * python, 0.6 * behind + case.between_ns),
-            "judged: the code after the break is compiled with the rest, and the Python between is gone",
+            "estimate: the code after the break is compiled with the rest, without Python between",
         )

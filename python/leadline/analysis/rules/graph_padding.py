@@ -12,7 +12,7 @@ class GraphPadding(Rule):
     asks = "Are batches padded to much larger captured graphs?"
     options = (
         Option("share", 20, "%", "of the tokens that graphs compute"),
-        Option("steps", 50, "1", "that ran in graphs; fewer are the start or the end of a load"),
+        Option("steps", 50, "1", "that ran in graphs; fewer may be only the start or end of a load"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
@@ -28,7 +28,7 @@ class GraphPadding(Rule):
                 self.name,
                 Severity.WARNING,
                 f"{percent(share)} of the tokens that captured graphs compute are padding",
-                case.no_gain("a smaller graph is not always as much faster"),
+                case.no_gain("a smaller graph is not always faster by this share"),
                 (),
                 (),
                 (

@@ -42,8 +42,9 @@ class GrowingQueue(Rule):
             Finding(
                 self.name,
                 Severity.WARNING,
-                f"The queue grows to {number(max(waiting))} requests: more come than the engine ends",
-                case.no_gain("the engine is at its limit; its steps say what that is"),
+                f"The queue grows to {number(max(waiting))} requests: they arrive faster than the engine completes "
+                f"them",
+                case.no_gain("the engine is at its limit; its steps show what limits it"),
                 (),
                 (),
                 tuple(evidence),

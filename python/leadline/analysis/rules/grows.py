@@ -52,9 +52,11 @@ class _Path:
 
 class Grows(Rule):
     name = "grows"
-    asks = "Does a path cost more and more in the course of the run?"
+    asks = "Does a call path take more and more time in the course of the run?"
     options = (
-        Option("factor", 60, "%", "more late than early, beside the run's other paths; load of a machine moves all"),
+        Option(
+            "factor", 60, "%", "more late than early, relative to the run's other paths; a busy machine slows all paths"
+        ),
         Option("share", 10, "%", "of the late part of the run"),
     )
 
@@ -62,7 +64,7 @@ class Grows(Rule):
         told = case.profile.meta.get("growth")
         rows = [one for one in told if isinstance(one, dict)] if isinstance(told, list) else []
         if not rows:
-            raise CannotTell("the run was too short to tell its early part from its late one")
+            raise CannotTell("the run was too short to compare its early and late parts")
         estimated = _in_programs(case)
         rows = [one for one in rows if one.get("what") not in estimated]
         if not rows:
@@ -117,7 +119,7 @@ class Grows(Rule):
                 (),
                 (case.line_at(file, int(often.row["line"]), function),),
                 (f"{percent(share)} of the operators' time in the late part of the run, {often.row['what']} first",),
-                "Look at what the number of calls depends on: hooks or callbacks that are registered again and never "
+                "Find what the number of calls depends on: hooks or callbacks that are registered again and never "
                 "removed, a list, a history or a text that grows with the steps.",
                 self.learn_more,
                 gain,
@@ -135,15 +137,13 @@ class Grows(Rule):
         spared = _spared_ns(case, one, factor, share)
         if one.calls > factor:
             title = f"{what} is called {times(one.calls)} times as often late in the run as early"
-            remedy = (
-                "Look at what the number of calls depends on: a list, a history or a text that grows with the steps."
-            )
+            remedy = "Find what the number of calls depends on: a list, a history or a text that grows with the steps."
         elif row["what"] and class_of_operator(what) in ("element-wise", "optimizer") and set(names) & set(_DENORMAL):
             named = listed(sorted(set(alike)))
             title = f"{named} takes {times(factor)} times as long late in the run as early, with as many calls"
             remedy = (
                 "Numbers that have become denormal (smaller than 1e-38) are 10 to 100 times slower on a CPU: call "
-                "torch.set_flush_denormal(True) at the start; else look for an input that grows."
+                "torch.set_flush_denormal(True) at the start; otherwise find the input that grows."
             )
         else:
             title = f"{what} takes {times(factor)} times as long late in the run as early, call by call"

@@ -17,8 +17,8 @@ class HostCallbacks(Rule):
     name = "host_callbacks"
     asks = "Do compiled programs of JAX call back into Python?"
     options = (
-        Option("per_step", 0.5, "1", "every tenth step is what one should do"),
-        Option("share", 5, "%", "of the step; a warning from there on, since the program stops meanwhile"),
+        Option("per_step", 0.5, "1", "printing every tenth step is fine"),
+        Option("share", 5, "%", "of the step; a warning above this, because the program waits meanwhile"),
         Option("info", 1, "%", "of the step; a rare print takes less"),
     )
 

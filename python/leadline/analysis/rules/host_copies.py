@@ -14,12 +14,12 @@ _COPY = "NumPy array to the device"
 
 class HostCopies(Rule):
     name = "host_copies"
-    asks = "Does each step of a JAX program copy the same NumPy data to the device, or very much?"
+    asks = "Does each step of a JAX program copy the same NumPy data to the device, or very large data?"
     options = (
         Option("least", 1e6, "bytes", "of the same data a step; less takes almost no time"),
-        Option("share", 5, "%", "of the step in copies of the same data; from there on a warning"),
+        Option("share", 5, "%", "of the step in copies of the same data; above this a warning"),
         Option("new", 10, "%", "of the step in copies of new data, which a step needs; less is the price of training"),
-        Option("per_step", 0.5, "1", "data that goes over now and then belongs to an epoch or an evaluation"),
+        Option("per_step", 0.5, "1", "data that is copied now and then belongs to an epoch or an evaluation"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
@@ -56,7 +56,7 @@ class HostCopies(Rule):
             + (f" and {percent(share)} of its time" if ns else ""),
             case.gain(ns, (0.5, 1, 1) if same else (0, 0.5, 1), "bound: the copies")
             if ns
-            else case.no_gain("what the copies take is not known"),
+            else case.no_gain("the time of the copies is not known"),
             tuple(rows[:20].tolist()),
             case.lines([row]),
             (known,),

@@ -24,13 +24,15 @@ _ADVICE = (
     ),
     (
         _DECOMPOSING,
-        "A decomposition takes time with the third power of the size, and uses one core badly: keep its result for "
+        "The time of a decomposition grows with the third power of the size, and it uses cores badly: keep its result "
+        "for "
         "several steps, take the largest singular value by power iteration, and solve (torch.linalg.solve) instead of "
         "inverting.",
     ),
     (
         _SORTING,
-        "Sorting and selecting are slow on every device: check whether the step needs them, on all elements, always.",
+        "Sorting and selecting are slow on every device: check whether the step needs them for all elements, and in "
+        "every step.",
     ),
 )
 _SMALL_NS = 30_000
@@ -53,7 +55,7 @@ class Hotspot(Rule):
     general = True
     options = (
         Option("share", 20, "%", "halving less than a fifth of the step gains less than a tenth"),
-        Option("most", 2, "1", "a list of everything large is a table, which `leadline report` has"),
+        Option("most", 2, "1", "`leadline report` has a table of everything large"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
@@ -120,7 +122,7 @@ class Hotspot(Rule):
         return _CALLED.format(compiler=compilers(case.profile.meta))
 
 
-_LOOK = "Look at the largest of its parts with `leadline report --focus`."
+_LOOK = "Inspect the largest of its parts with `leadline report --focus`."
 
 
 def _parts(case: Case, rows: Rows, ns: int, *, device: bool) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ class Imbalance(Rule):
                     f"{duration(own[most] / steps)} a step outside communication, {duration(mean / steps)} on average, "
                     f"{duration(own.min() / steps)} at least",
                 ),
-                "Give each rank the same amount of work: equal shares of data, sequences of like length together.",
+                "Give each rank the same amount of work: equal shares of data, sequences of similar length together.",
                 self.learn_more,
                 min(1.0, excess),
             )
@@ -144,8 +144,8 @@ def _where(case: Case, rank: int) -> list[int]:
 
 _PARTS = {"processor": "computation", "more work": "computation"}
 _REMEDIES = {
-    "processor": "Compare clocks, temperatures and neighbours of that machine with its peers', or leave it out.",
-    "more work": "Give each rank the same amount of work: equal shares of data, sequences of like length together.",
+    "processor": "Compare clock rates, temperatures and other load of that machine with its peers', or leave it out.",
+    "more work": "Give each rank the same amount of work: equal shares of data, sequences of similar length together.",
     "computation": "Compare that phase on the rank with its peers: leadline diff of their files shows the lines.",
     "data loading": "Check where that rank's data is stored and how many workers load it.",
     "outside operators": "Check what only that rank does between operators: logging, checkpoints, other processes.",

@@ -17,11 +17,16 @@ _WORTH = 0.1
 
 class InterpreterLock(Rule):
     name = "interpreter_lock"
-    asks = "Do other Python threads hold the interpreter that the loop waits for?"
+    asks = "Does the loop wait for the interpreter's lock (GIL) that other Python threads hold?"
     on_cpu = True
     options = (
         Option("share", 10, "%", "of the step; a thread that only logs or reads holds it for less"),
-        Option("holds", 10, "%", "of a step, in Python, by the other thread; what runs less cannot be the holder"),
+        Option(
+            "holds",
+            10,
+            "%",
+            "of a step that the other thread runs Python; a thread that runs less cannot hold the lock for long",
+        ),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:

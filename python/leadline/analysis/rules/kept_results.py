@@ -34,7 +34,7 @@ class KeptResults(Rule):
     options = (
         Option("share", 20, "%", "of the peak of memory; losses and metrics of each step are kept everywhere"),
         Option("info", 2, "%", "of the peak"),
-        Option("bytes", 1e8, "bytes", "less memory does not hurt"),
+        Option("bytes", 1e8, "bytes", "less memory is harmless"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
@@ -68,7 +68,7 @@ class KeptResults(Rule):
                 self.name,
                 Severity.WARNING if grave else Severity.INFO,
                 f"Results that {what} makes are all kept, {size(bytes_here)} and more with every step",
-                case.no_gain("memory first; what goes through all that is kept gets slower with every step"),
+                case.no_gain("mainly memory; code that loops over all kept results becomes slower with every step"),
                 tuple(np.flatnonzero(below)[:20].tolist()),
                 unique_lines((*case.lines([row]), *_keepers(case, row))),
                 (

@@ -31,10 +31,12 @@ class KernelFusion(Rule):
     asks = "Are there many small kernels, or chains of elementwise operators, that could be one?"
     options = (
         Option("kernel", 10_000, "ns", "launching takes about as long as a kernel of this length runs"),
-        Option("kernels", 20, "1", "of one line and step; a few small ones are everywhere"),
+        Option("kernels", 20, "1", "of one line and step; a few small ones are normal"),
         Option("chain", 5, "1", "elementwise operators in one function; each reads and writes the whole tensor"),
-        Option("share", 20, "%", "models that write GELU out stay below on the CPU"),
-        Option("attention", 20, "%", "in attention that is written out; the fused operator has the products, too"),
+        Option("share", 20, "%", "models that compute GELU from single operators stay below this on the CPU"),
+        Option(
+            "attention", 20, "%", "in attention of separate operators; the fused operator computes the products, too"
+        ),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
@@ -64,7 +66,9 @@ class KernelFusion(Rule):
                     self.name,
                     Severity.WARNING,
                     f"Attention is computed in parts, {percent(share)} of {case.cost_name}",
-                    case.gain_of(group.rows, group.value, (0, 0.4, 0.9), "judged: one operator that keeps no weights"),
+                    case.gain_of(
+                        group.rows, group.value, (0, 0.4, 0.9), "estimate: one operator that keeps no weights"
+                    ),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
                     (

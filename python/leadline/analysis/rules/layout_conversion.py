@@ -30,7 +30,7 @@ class LayoutConversion(Rule):
     asks = "Are tensors converted in memory format, type or device and back again?"
     options = (
         Option("share", 5, "%", "healthy models convert for less than one percent"),
-        Option("pair", 2, "1", "a conversion to something and one back, per step and module; one alone is needed work"),
+        Option("pair", 2, "1", "conversions there and back, per step and module; a single conversion is needed work"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
@@ -106,7 +106,8 @@ class LayoutConversion(Rule):
         told = case.gain_of(np.flatnonzero(beside), everything, (0, 0.6, 1), "")
         mine = case.gain_of(rows, ns, (0.2, 0.8, 1), "")
         basis = (
-            "bound: the conversions with their backward passes; at most their whole functions, were each one operator"
+            "bound: the conversions with their backward passes; at most their whole functions, if one operator "
+            "replaced each"
         )
         return replace(told, low_ns=mine.low_ns, expected_ns=max(mine.expected_ns, told.expected_ns), basis=basis)
 

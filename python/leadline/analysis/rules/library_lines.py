@@ -38,8 +38,8 @@ _INSTEAD = (
     ),
     (
         r"^torch/distributions/",
-        "Pass validate_args=False, which drops its checks; make one distribution for all that is asked of it, or ask "
-        "it once for several steps.",
+        "Pass validate_args=False, which drops its checks; create one distribution and use it for all calls, or "
+        "sample once for several steps.",
     ),
 )
 _LESS = "Call it once for all elements, keep what it makes, or write the few operators of it that the program needs."

@@ -24,7 +24,7 @@ class LoggingInLoop(Rule):
     options = (
         Option("share", 5, "%", "a change of one line removes it"),
         Option("info", 1, "%", "of operators and the Python that calls them"),
-        Option("per_step", 0.5, "1", "every tenth step is what one should do"),
+        Option("per_step", 0.5, "1", "printing every tenth step is fine"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
@@ -71,7 +71,7 @@ class LoggingInLoop(Rule):
                 ),
             ),
             "Print numbers, not tensors, and every hundredth step; on a GPU every print waits for the device. "
-            "A message that may not be shown takes its values as arguments: log.debug('%s', x).",
+            "Pass the values of a message that may not be shown as arguments: log.debug('%s', x).",
             self.learn_more,
             share,
         )

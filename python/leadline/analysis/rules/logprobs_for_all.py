@@ -11,8 +11,8 @@ class LogprobsForAll(Rule):
     name = "logprobs_for_all"
     asks = "Do most requests ask for log-probabilities?"
     options = (
-        Option("share", 80, "%", "of the requests; where some need them, they are asked for them alone"),
-        Option("requests", 8, "1", "fewer are a try"),
+        Option("share", 80, "%", "of the requests; if only some requests need them, only those should ask"),
+        Option("requests", 8, "1", "fewer may be a test"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
@@ -32,8 +32,8 @@ class LogprobsForAll(Rule):
                 (),
                 (),
                 (
-                    f"{number(engine.logprobs_requests)} of {number(requests)} requests ask them of output tokens, "
-                    f"{number(engine.prompt_logprobs_requests)} of prompt tokens",
+                    f"{number(engine.logprobs_requests)} of {number(requests)} requests ask for those of "
+                    f"output tokens, {number(engine.prompt_logprobs_requests)} of prompt tokens",
                 ),
                 "Ask for log-probabilities only where they are read; those of prompts make the engine compute logits "
                 "for every prompt token and keep prompts out of the prefix cache.",

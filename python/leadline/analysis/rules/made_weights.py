@@ -67,7 +67,7 @@ def made_weights(case: Case, rule: str, learn_more: str, values: Values, where: 
                 tuple(group.rows[:20].tolist()),
                 case.lines([group.row]),
                 (
-                    f"{listed(names)} make what has the shape of the weight, in {layers} "
+                    f"{listed(names)} create tensors of the weight's shape, in {layers} "
                     f"module{'s' if layers > 1 else ''}, {times(calls)} time{'s' if calls != 1 else ''} each a step",
                     f"{duration(case.per_step(group.value))} a step, backward passes included; the gradient is as "
                     "large as the weight",

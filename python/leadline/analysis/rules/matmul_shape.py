@@ -47,13 +47,13 @@ def _generation(case: Case) -> str:
 
 class MatmulShape(Rule):
     name = "matmul_shape"
-    asks = "Do matrix products have sizes or types that tensor cores cannot use, or twice the digits?"
+    asks = "Do matrix products have sizes or types that tensor cores cannot use, or double precision?"
     options = (
         Option("share", 10, "%", "of the device time in such products"),
         Option("fp32", 20, "%", "of the device time in 32-bit products; less gains less than a tenth"),
         Option("least", 64, "1", "other limits apply to smaller sizes"),
-        Option("multiple", 8, "1", "what tensor cores want of 16-bit operands"),
-        Option("double", 50, "%", "of the parameters; a few of them may be sums that need the digits"),
+        Option("multiple", 8, "1", "what tensor cores need of 16-bit operands"),
+        Option("double", 50, "%", "of the parameters; a few of them may be sums that need the precision"),
         Option("rows", 8, "1", "with fewer rows, reading the weights takes longer than multiplying"),
     )
 
@@ -88,11 +88,11 @@ class MatmulShape(Rule):
                 self.name,
                 Severity.WARNING,
                 f"The model is of double precision: its products take {percent(share)} of {case.cost_name}",
-                case.gain(ns, gains, "judged: twice the bytes and half the lanes; GPUs have fewer units besides"),
+                case.gain(ns, gains, "estimate: twice the bytes and half the lanes; GPUs also have fewer units"),
                 tuple(rows[:20].tolist()),
                 unique_lines([*_made_double(case), *case.lines(rows.tolist())]),
                 (f"{percent(int(told['double']) / of)} of the {abbreviated(of)} updated parameters are float64",),
-                "Unless the digits are needed, make the data float32 where it is read (NumPy's numbers are float64 "
+                "Unless the precision is needed, make the data float32 where it is read (NumPy's numbers are float64 "
                 "by default: array.astype(np.float32)), and leave out model.double().",
                 self.learn_more,
                 share,
@@ -116,7 +116,7 @@ class MatmulShape(Rule):
                     Severity.WARNING,
                     f"Matrix products in full 32-bit precision take {percent(share)} of the device time",
                     case.gain(
-                        group.value, (0, 0.4, 0.9), "judged: fewer digits where the device has matrix units for them"
+                        group.value, (0, 0.4, 0.9), "estimate: lower precision where the device has matrix units for it"
                     ),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
@@ -144,7 +144,7 @@ class MatmulShape(Rule):
                     Severity.WARNING,
                     f"Matrix products that do not use the device's matrix units (MFMA) take {percent(share)} of the "
                     "device time",
-                    case.gain(group.value, (0, 0.5, 0.9), "judged: a kernel that uses them"),
+                    case.gain(group.value, (0, 0.5, 0.9), "estimate: a kernel that uses them"),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
                     (kernel(case.name(group.row)),),
@@ -217,7 +217,7 @@ class MatmulShape(Rule):
                     self.name,
                     Severity.WARNING,
                     f"{case.name(row)} works on sizes {', '.join(map(str, odd))}, {percent(share)} of {case.cost_name}",
-                    case.gain(ns, (0, 0.2, 0.6), "judged: padded to a multiple of eight"),
+                    case.gain(ns, (0, 0.2, 0.6), "estimate: padded to a multiple of eight"),
                     (row,),
                     case.lines([row]),
                     (f"inputs {dims}",),
@@ -241,11 +241,11 @@ class MatmulShape(Rule):
                 self.name,
                 Severity.INFO,
                 f"Matrix products of at most {max(few.values())} rows take {percent(share)} of {case.cost_name}",
-                case.gain(ns, (0, 0.3, 0.9), "judged: per sample; a larger batch takes about as long"),
+                case.gain(ns, (0, 0.3, 0.9), "estimate: per sample; a larger batch takes about as long"),
                 tuple(rows[:20]),
                 case.lines(rows),
                 (f"inputs {shapes[rows[0]]}", f"{len(rows)} call paths"),
-                "Give it more rows, which cost next to nothing since the product waits for its weights to be read: a "
+                "Give it more rows, at almost no cost, because the product waits for its weights to be read: a "
                 "larger batch, or several requests at a time. Weights of fewer bits are read faster.",
                 self.learn_more,
                 share / 2,

@@ -18,10 +18,10 @@ _REMEDIES = {
     "tiles, split-K), or do several such launches at once.",
 }
 _LEAVES = {
-    "registers": "registers leave room for",
-    "shared memory": "shared memory leaves room for",
-    "block size": "block size leaves room for",
-    "grid": "grid brings no more than",
+    "registers": "registers limit it to",
+    "shared memory": "shared memory limits it to",
+    "block size": "block size limits it to",
+    "grid": "grid limits it to",
 }
 
 
@@ -32,8 +32,8 @@ class Occupancy(Rule):
         Option("share", 5, "%", "of the device time that the kernel takes"),
         Option("occupancy", 35, "%", "below it; many kernels hide their waits with half of the warps"),
         Option("latency", 50, "%", "of its samples in which nothing was issued though no unit was busy"),
-        Option("busy", 20, "%", "of its samples wait for a unit that is at work, or are of matrix instructions: where "
-               "warps are few, one of five keeps a unit busy, and products are made so on purpose"),
+        Option("busy", 20, "%", "of its samples wait for a busy unit, or are of matrix instructions: with few "
+               "warps, one in five keeps a unit busy, and matrix products are designed so"),
         Option("samples", 100, "1", "of one kernel"),
     )  # fmt: skip
 

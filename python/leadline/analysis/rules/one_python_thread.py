@@ -17,7 +17,7 @@ class OnePythonThread(Rule):
     name = "one_python_thread"
     asks = "Is the server limited by one thread that runs Python?"
     options = (
-        Option("share", 80, "%", "of the time that the engine serves; the rest of a core goes to what waits for it"),
+        Option("share", 80, "%", "of the time that the engine serves; waiting threads use the rest of the core"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:

@@ -31,7 +31,7 @@ class OpByOp(Rule):
     options = (
         Option("per_step", 8, "1", "a few (splitting a key, a mean to print) are normal"),
         Option("share", 5, "%", "of the step in these operations and in calling them; less is not worth a change"),
-        Option("warning", 20, "%", "from there on the step is made of calls rather than of work"),
+        Option("warning", 20, "%", "above this, calls take more of the step than work"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:

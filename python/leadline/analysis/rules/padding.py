@@ -31,7 +31,7 @@ class Padding(Rule):
     name = "padding"
     asks = "How much of a batch is padding?"
     options = (
-        Option("part", 25, "%", "of a batch; texts of unlike length leave a fifth even where they are sorted"),
+        Option("part", 25, "%", "of a batch; texts of different lengths leave a fifth even when they are sorted"),
         Option("share", 5, "%", "of the step that would be saved; less does not justify a change"),
     )
 
@@ -40,7 +40,7 @@ class Padding(Rule):
         told = _told(case)
         rows = np.flatnonzero(case.operators("aten::embedding") & ~case.in_phase("backward"))
         if told is None or not len(rows):
-            raise CannotTell("no batch of token numbers was looked at (needs shapes)")
+            raise CannotTell("no batch of token numbers was inspected (needs --shapes)")
         if case.operators("aten::_pack_padded_sequence").any():
             return []  # the layers behind it skip what is padded
         calls, part, cut = told
@@ -64,11 +64,11 @@ class Padding(Rule):
                 tuple(order[:20].tolist()),
                 unique_lines((*_makers(case, rows), *case.lines(_callers(case, order)))),
                 (
-                    f"in {calls:,} batches that were looked at",
+                    f"in {calls:,} inspected batches",
                     f"the model takes {duration(case.per_step(ns))} a step; a mask does not make it cheaper",
                 ),
-                "Pad each batch to its own longest row only (padding='longest', pad_sequence in collate_fn), put rows "
-                "of like length into one batch, or pack several into one row.",
+                "Pad each batch to its own longest row only (padding='longest', pad_sequence in collate_fn), put "
+                "rows of similar length into one batch, or pack several into one row.",
                 self.learn_more,
                 share,
             )

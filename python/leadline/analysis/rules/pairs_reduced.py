@@ -55,9 +55,9 @@ def pairs_reduced(case: Case, rule: str, learn_more: str, least: float) -> list[
             Finding(
                 rule,
                 Severity.WARNING,
-                f"{size(large)} of pairs are written to be reduced to {size(small)}, {percent(share)} of "
+                f"{size(large)} of pairs are written to memory and reduced to {size(small)}, {percent(share)} of "
                 f"{case.cost_name}",
-                case.gain_of(group.rows, group.value, (0.2, 0.7, 0.98), "judged: the operator that writes no pairs"),
+                case.gain_of(group.rows, group.value, (0.2, 0.7, 0.98), "estimate: the operator that writes no pairs"),
                 tuple(group.rows[:20].tolist()),
                 case.lines([group.row]),
                 (

@@ -182,7 +182,7 @@ def _densified(case: Case, rule: str, learn_more: str, least: float) -> Finding 
             f"aten::to_dense {times(number)} a step; the dense matrix, its products and gradients take "
             f"{duration(case.per_step(group.value))} of it",
         ),
-        "Multiply it unchanged: torch.sparse.mm(sparse, dense) reads and multiplies the entries that there are.",
+        "Multiply it as a sparse matrix: torch.sparse.mm(sparse, dense) reads and multiplies only the stored entries.",
         learn_more,
         share,
     )
@@ -213,7 +213,7 @@ def _frozen(case: Case, rule: str, learn_more: str) -> Finding | None:
             Severity.INFO,
             f"{case.name(group.row)} is not trained and computes the same in every step, {percent(share)} of "
             f"{case.cost_name}",
-            case.gain_of(group.rows, group.value, (0, 0.5, 1), "judged: all of it, if its inputs are known before"),
+            case.gain_of(group.rows, group.value, (0, 0.5, 1), "estimate: all of it, if its inputs are known before"),
             tuple(group.rows[:20].tolist()),
             case.lines([max(int(tree.parent[group.row]), 0)]),
             ("autograd records nothing in it, and no operator in it draws random numbers",),

@@ -142,7 +142,7 @@ def _longer(case: Case, rule: str, learn_more: str, least: float) -> Finding | N
         rule,
         Severity.WARNING,
         f"Each iteration computes again what earlier iterations computed, {percent(share)} of {case.cost_name}",
-        case.gain_of(rows, ns, (0.3 * spared, 0.7 * spared, 1), "judged: weights are still read, the rest is saved"),
+        case.gain_of(rows, ns, (0.3 * spared, 0.7 * spared, 1), "estimate: weights are still read, the rest is saved"),
         tuple(rows[:20].tolist()),
         case.lines(np.maximum(tree.shape.parent[rows], 0).tolist()),
         (f"the results of its layers grow equally in each of {count:,} iterations, from {size(low)} to {size(high)}",),

@@ -11,7 +11,7 @@ class PrefillStalls(Rule):
     name = "prefill_stalls"
     asks = "Do prompts of other requests hold up requests that decode?"
     options = (
-        Option("share", 25, "%", "of the time that requests decode; some prefill beside decoding is what batching is"),
+        Option("share", 25, "%", "of the time that requests decode; batching always mixes some prefill with decoding"),
         Option("times", 3, "1", "the p99 of a step with a prompt over the p50 of a decode step"),
     )
 
@@ -29,15 +29,17 @@ class PrefillStalls(Rule):
                 self.name,
                 Severity.WARNING,
                 f"Requests that decode spend {percent(stalled)} of that time in steps with another request's prompt",
-                case.no_gain("prompts must be computed; smaller pieces make tokens come evenly, not sooner in all"),
+                case.no_gain(
+                    "prompts must be computed; smaller chunks make token times more even, not shorter in total"
+                ),
                 (),
                 (),
                 (
                     f"a step with a prompt takes up to {duration(tail)} (p99), a decode step {duration(usual)} (p50)",
                     f"{number(sum(one.count for one in prompts))} of {number(engine.number_of_steps)} steps had one",
                 ),
-                "Compute prompts in smaller pieces beside the decoding: chunked prefill on, and a lower limit of "
-                "tokens in a step (vLLM: enable_chunked_prefill, max_num_batched_tokens).",
+                "Compute prompts in smaller chunks together with decoding: turn on chunked prefill, and lower the "
+                "limit of tokens in a step (vLLM: enable_chunked_prefill, max_num_batched_tokens).",
                 self.learn_more,
                 stalled,
             )

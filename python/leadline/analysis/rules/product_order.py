@@ -113,7 +113,7 @@ def _finding(case: Case, rule: str, learn_more: str, pair: _Pair, rows: np.ndarr
         Severity.WARNING,
         f"The order of two products makes a matrix of {list(pair.made)} between them, {percent(share)} of "
         f"{case.cost_name}",
-        case.gain_of(rows, ns, (0.3 * spared, 0.8 * spared, 1), "judged: the arithmetic of the other order"),
+        case.gain_of(rows, ns, (0.3 * spared, 0.8 * spared, 1), "estimate: the arithmetic of the other order"),
         tuple(rows[:20].tolist()),
         unique_lines(case.lines([pair.first, pair.second])),
         (

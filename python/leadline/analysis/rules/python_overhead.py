@@ -39,10 +39,8 @@ _GRADIENTS = (
     "Ask for all gradients in one backward pass: torch.autograd.grad(..., is_grads_batched=True) or torch.func.jacrev "
     "for the rows of a Jacobian, torch.func.vmap(torch.func.grad(loss)) for each sample of a batch."
 )
-_MICRO = "Take larger micro-batches, as far as memory allows: each iteration computes and goes backward on its own."
-_OPERATOR = (
-    "Call the operator for it (tensor.sum(), torch.stack, ...): this asks the tensor for one element after the other."
-)
+_MICRO = "Take larger micro-batches, if memory allows: each iteration computes and goes backward on its own."
+_OPERATOR = "Call the operator for it (tensor.sum(), torch.stack, ...): this reads the tensor element by element."
 _IN_TURN = (
     "Move what does not depend on the iteration before (products with the inputs, outputs made of each state) out of "
     "the loop, or let one iteration serve several sequences or environments at once. nn.RNN, nn.GRU and nn.LSTM "
@@ -70,7 +68,9 @@ class PythonOverhead(Rule):
         Option(
             "calls", 24, "1", "calls of one operator on one path and step; layers of one class repeat a dozen times"
         ),
-        Option("turns", 8, "1", "the same of operators that the loop's own lines call; no layer of a model is there"),
+        Option(
+            "turns", 8, "1", "the same for operators that the loop's own lines call, which are no layers of a model"
+        ),
         Option("share", 10, "%", "less of the step is not worth rewriting a loop"),
         Option("work", 1_000_000, "ns", "of operators a step; where there is less of it, Python always takes most"),
         Option("each", 200_000, "ns", "of Python for each operator called, else; calling takes a tenth of it"),
@@ -157,7 +157,7 @@ class PythonOverhead(Rule):
             self.name,
             Severity.INFO if in_turn or each < values["calls"] else Severity.WARNING,
             f"{_looping(block)} calls operators {times(each)} times a step, {percent(share)} of its time",
-            case.gain_sums((0, *sums[:1], sums[2]), _BASIS + ", were all of it one operator")
+            case.gain_sums((0, *sums[:1], sums[2]), _BASIS + ", if one operator did all of it")
             if in_turn
             else case.and_warm(case.gain_sums(sums, _BASIS)),
             tuple(order[:20].tolist()),
@@ -181,7 +181,7 @@ class PythonOverhead(Rule):
             (
                 f"{duration(ns)} of a step's {duration(case.loop.step_ns)}; its thread ran {duration(main.running_ns)} "
                 f"and waited {duration(max(main.core_wait_ns, 0.0))} for a core",
-                *(("this line calls what waits",) if lines else ("where: `leadline run --wait` says",)),
+                *(("this line calls what waits",) if lines else ("`leadline run --wait` shows where",)),
             ),
             "Move the wait out of the loop: do it before, in another thread or process, or less often.",
             self.learn_more,
@@ -221,7 +221,7 @@ class PythonOverhead(Rule):
                 (),
                 (
                     f"{duration(loop.step_ns)} a step, of which operators {duration(loop.work_ns)}",
-                    *(() if case.sampled_ns else ("where in Python: `leadline run --cpu-sample` says",)),
+                    *(() if case.sampled_ns else ("`leadline run --cpu-sample` shows where in Python",)),
                 ),
                 f"Give each call more to do (a larger batch), or let {compilers(case.profile.meta)} run the model "
                 "without Python between.",

@@ -59,7 +59,7 @@ def recorded_in_vain(case: Case, rule: str, learn_more: str, values: Values) -> 
             break
         within, called = int(recorded[group.rows].sum()), int(calls[group.rows].sum())
         inside = bool(case.loop.inside[group.rows].any())
-        basis = "judged: recording, and memory that is not used again while it is warm, cost time"
+        basis = "estimate: recording, and memory that is not reused while it is warm, cost time"
         whole = f"{called:,} of {within:,} calls" if called < within else f"none of the {within:,} calls"
         made.append(
             Finding(
@@ -198,7 +198,7 @@ def _kept_in_vain(case: Case, rule: str, learn_more: str, values: Values) -> lis
                 case.gain(
                     ns,
                     RECORDING,
-                    "judged: memory first; recording, and memory that is not used again, cost time",
+                    "estimate: mainly memory; recording, and memory that is not reused, cost time",
                 ),
                 tuple(group.rows[:20].tolist()),
                 case.lines([row]),

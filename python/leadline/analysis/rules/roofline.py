@@ -17,12 +17,12 @@ _GRID = (
     "several such launches at once."
 )
 _ROOM = (
-    "Few warps have room: smaller tiles or fewer registers (see the rule `occupancy`), so that one works while "
-    "another waits."
+    "Few warps fit: use smaller tiles or fewer registers (see the rule `occupancy`), so that one runs while another "
+    "waits."
 )
 _WAITS = (
-    "Its warps are there and wait: `leadline run --instructions` says at which line and for what; more independent "
-    "work in each thread, or fusing it with its neighbours, shortens that."
+    "Enough warps run, but they wait: `leadline run --instructions` shows on which line and for what. More "
+    "independent work in each thread, or fusing the kernel with its neighbours, shortens the waits."
 )
 _CACHE = (
     "Data comes from the L2 cache faster than from memory: larger tiles in shared memory, or a layout in which "
@@ -35,8 +35,8 @@ class Roofline(Rule):
     asks = "Is a kernel that takes much of the device's time far from what memory and arithmetic units can do?"
     options = (
         Option("share", 5, "%", "of the device time that the kernel takes"),
-        Option("reached", 40, "%", "of the nearest roof, and it is far; well-made kernels reach 60 to 90 %"),
-        Option("counted", 100_000, "ns", "of the kernel, in which counters were read; less is chance"),
+        Option("reached", 40, "%", "of the nearest roof; below this it is far. Well-made kernels reach 60 to 90 %"),
+        Option("counted", 100_000, "ns", "of the kernel, in which counters were read; less is too short to judge"),
     )  # fmt: skip
 
     def check(self, case: Case, values: Values) -> list[Finding]:

@@ -11,7 +11,7 @@ class SchedulerGap(Rule):
     name = "scheduler_gap"
     asks = "Does the engine pause between steps while requests wait?"
     options = (
-        Option("share", 15, "%", "of the time in steps and between them; taking requests in costs a few percent"),
+        Option("share", 15, "%", "of the time in steps and between them; accepting requests costs a few percent"),
         Option("steps", 50, "1", "gaps; fewer may be one pause of the machine"),
     )
 
@@ -27,7 +27,7 @@ class SchedulerGap(Rule):
                 self.name,
                 Severity.WARNING,
                 f"The engine pauses between steps for {percent(share)} of its working time",
-                case.no_gain("an upper bound is the pauses themselves"),
+                case.no_gain("upper bound: the pauses themselves"),
                 (),
                 (),
                 (

@@ -20,7 +20,9 @@ class ScratchMemory(Rule):
     def check(self, case: Case, values: Values) -> list[Finding]:
         taken = case.tree.exclusive("scratch_alloc_bytes")
         if not taken.count.any():
-            raise CannotTell("no scratch memory was seen to be taken for a kernel (AMD with ROCm 7 and later tell)")
+            raise CannotTell(
+                "no allocation of scratch memory for a kernel was recorded (needs AMD with ROCm 7 or later)"
+            )
         loop = case.loop
         waited = np.where(loop.inside, case.tree.exclusive("scratch_time").sum, 0)
         each = case.tree.exclusive("scratch_bytes")
@@ -42,7 +44,7 @@ class ScratchMemory(Rule):
                     Severity.WARNING,
                     f"A queue waits {_how_often(often)} a step for scratch memory: {percent(case.share(group.value))} "
                     "of the step",
-                    case.gain(group.value, (0, 0.7, 1), "bound: the waits; what the CPU does meanwhile hides some"),
+                    case.gain(group.value, (0, 0.7, 1), "bound: the waits; work of the CPU hides some of them"),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
                     tuple(evidence),

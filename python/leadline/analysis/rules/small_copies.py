@@ -37,7 +37,7 @@ class SmallCopies(Rule):
                     self.name,
                     Severity.WARNING,
                     f"{times(each)} copies a step of {size(total / group.value)} each",
-                    case.gain(ns + launches, (0, 0.6, 1), "judged: the copies and 5 µs to start each"),
+                    case.gain(ns + launches, (0, 0.6, 1), "estimate: the copies and 5 µs to start each"),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
                     (f"{size(case.per_step(total))} and {duration(case.per_step(ns))} of copying a step",),

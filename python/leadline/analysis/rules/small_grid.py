@@ -15,7 +15,7 @@ class SmallGrid(Rule):
     name = "small_grid"
     asks = "Do long kernels that take much of the device's time have too few blocks to fill it?"
     options = (
-        Option("share", 5, "%", "of the device time that the kernels of one line take; others gain nothing"),
+        Option("share", 5, "%", "of the device time that the kernels of one line take; smaller ones gain little"),
         Option("idle", 50, "%", "of the multiprocessors (AMD: compute units) without a block"),
         Option("long", 20_000, "ns", "a launch; below that starting and ending are most of it, whatever the grid"),
     )

@@ -18,13 +18,14 @@ _FOR_REASON = {
     "mio_throttle": "It waits for shared memory or special functions: avoid bank conflicts and needless exactness.",
     "lg_throttle": "It asks for memory in too many pieces: let neighbouring threads read neighbouring elements, and "
     "load several at once (float4).",
-    "branch_resolving": "Branches take its time: give all threads of a warp the same way, or let the compiler unroll.",
+    "branch_resolving": "Branches take its time: let all threads of a warp take the same branch, or let the compiler "
+    "unroll.",
     "drain": "It ends before its stores are done: give each thread more to do, and store several elements at once.",
 }
 _FOR_GROUP = {
     "memory": _MEMORY,
-    "fetch": "It waits for its own code: short kernels on few elements do; give each launch more work, or let "
-    "torch.compile fuse it with its neighbours.",
+    "fetch": "It waits for instructions to be fetched, as short kernels on few elements do: give each launch more "
+    "work, or let torch.compile fuse it with its neighbours.",
     "synchronisation": "Threads of a block wait for each other: give them equal work, use smaller blocks, or "
     "synchronise less often.",
     "dependency": "Its instructions wait for each other: give each thread independent elements (vectorised loads), and "
@@ -32,7 +33,7 @@ _FOR_GROUP = {
     "pipe": "The units that execute it are busy: avoid conversions between types, use tensor cores or a smaller type.",
     "asleep": "Its threads sleep while they wait for others (a spin lock, a grid barrier): wait less often.",
 }
-_OTHERWISE = "Look at these instructions in the kernel's source; another kernel for the operator may not wait."
+_OTHERWISE = "Inspect these instructions in the kernel's source; another kernel for the operator may not wait."
 _OF_OTHER_TOOLS = (
     (("long_sb", "memory_dependency"), "memory"),
     (("constant", "imc", "no_instruction", "instruction_fetch"), "fetch"),
@@ -46,13 +47,13 @@ _OF_OTHER_TOOLS = (
 
 class Stall(Rule):
     name = "stall"
-    asks = "Do the warps of a kernel that takes much of the device's time stand still, and why?"
+    asks = "Are the warps of a kernel that takes much of the device's time stalled, and why?"
     options = (
         Option("share", 5, "%", "of the device time that the kernel takes; stalls elsewhere cost nothing"),
         Option("stalled", 50, "%", "of the kernel's samples; every kernel waits for memory now and then, and a wait "
                "during which another warp was issued is none"),
-        Option("samples", 100, "1", "of one kernel; fewer do not tell its reasons apart"),
-        Option("most", 3, "1", "kernels; the paper looks at the top ones"),
+        Option("samples", 100, "1", "of one kernel; fewer are too few to separate its stall reasons"),
+        Option("most", 3, "1", "kernels; the paper examines the top ones"),
     )  # fmt: skip
 
     def check(self, case: Case, values: Values) -> list[Finding]:
@@ -76,7 +77,7 @@ class Stall(Rule):
             "instructions: " + "; ".join(place for place, _ in hottest),
         ]
         if kernel.told:
-            evidence.append("counted are samples in which no other warp was issued either")
+            evidence.append("only samples in which no other warp was issued are counted")
         return Finding(
             self.name,
             Severity.WARNING,

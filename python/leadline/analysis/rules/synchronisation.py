@@ -18,8 +18,8 @@ _READS = tuple(
 """What is asked for a value; other operators that read one check their arguments on the CPU, which no GPU waits for."""
 _READ_ONCE = "Compute with tensors and read one result at the end of the step (or every hundred steps)."
 _NEEDED = (
-    "Each turn of this loop needs what the last one computed, so the values may have to be read; do several sequences "
-    "(environments, samples) in one turn, and leave out reads that only check or log."
+    "Each iteration of this loop needs the result of the last one, so the values may have to be read; process "
+    "several sequences (environments, samples) in one iteration, and leave out reads that only check or log."
 )
 
 
@@ -121,7 +121,7 @@ class Synchronisation(Rule):
                         np.flatnonzero(spared),
                         ns,
                         (0, 0.5, 1),
-                        "bound: the reads themselves; here is no device that they wait for",
+                        "bound: the reads themselves; no device is in use here",
                     ),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),

@@ -11,7 +11,7 @@ from leadline.units import percent
 
 class Tokenising(Rule):
     name = "tokenising"
-    asks = "Does turning text into tokens and back hold a thread that requests wait for?"
+    asks = "Does converting text to tokens and back block a thread that requests wait for?"
     options = (Option("share", 20, "%", "of the time that the engine serves, on one thread"),)
 
     def check(self, case: Case, values: Values) -> list[Finding]:
@@ -32,9 +32,9 @@ class Tokenising(Rule):
             Finding(
                 self.name,
                 Severity.WARNING,
-                f"Turning text into tokens and back holds one thread for {percent(share)} of the time that the server "
-                "serves",
-                case.no_gain("requests on that thread wait for one another"),
+                f"Converting text to tokens and back occupies one thread for {percent(share)} of the time that the "
+                "server serves",
+                case.no_gain("requests on that thread wait for each other"),
                 (),
                 (),
                 tuple(words_take(case, thread)),

@@ -29,12 +29,12 @@ _SPILLED = (
 
 class Uncoalesced(Rule):
     name = "uncoalesced"
-    asks = "Does a kernel ask for device memory in more pieces than can be under way?"
+    asks = "Does a kernel request device memory in more pieces than can be in flight?"
     options = (
         Option("share", 5, "%", "of the device time that the kernel takes"),
         Option("full", 20, "%", "of its samples that wait for room in the queue; well-shaped kernels wait for data, "
                "and loads and stores of 16 bytes, the widest, are not counted"),
-        Option("samples", 100, "1", "of one kernel; fewer do not tell its reasons apart"),
+        Option("samples", 100, "1", "of one kernel; fewer are too few to separate its stall reasons"),
         Option("sectors", 20, "1", "of 32 bytes that a load of a warp touches, where they were counted; the widest "
                "loads of neighbours take 16"),
     )  # fmt: skip

@@ -16,12 +16,12 @@ _Loop = tuple[str, int, str]
 
 class UnrolledLoop(Rule):
     name = "unrolled_loop"
-    asks = "Does a Python loop inside of jax.jit make a very large program?"
+    asks = "Does a Python loop inside of jax.jit create a very large program?"
     options = (
-        Option("turns", 32, "1", "a dozen layers or two are quickly compiled, and run as fast as a scan"),
+        Option("turns", 32, "1", "one or two dozen layers compile quickly, and run as fast as a scan"),
         Option("part", 20, "%", "of the program's operations; fewer are not what takes the compiler its time"),
-        Option("compile", 1e9, "ns", "of compilation for these turns; less is not worth a change"),
-        Option("share", 20, "%", "of compilation and steps together; from there on a warning"),
+        Option("compile", 1e9, "ns", "of compilation for these iterations; less is not worth a change"),
+        Option("share", 20, "%", "of compilation and steps together; above this a warning"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
@@ -40,20 +40,21 @@ class UnrolledLoop(Rule):
                         self.name,
                         Severity.WARNING if share >= values["share"] else Severity.INFO,
                         (
-                            f"Loops of {turns:,} turns in all, one inside of the other, are"
+                            f"Nested loops of {turns:,} iterations in all are"
                             if inner
-                            else f"A loop of {turns:,} turns is"
+                            else f"A loop of {turns:,} iterations is"
                         )
                         + f" unrolled into jit({function}): {operations:,} of its {every:,} operations",
-                        case.no_gain("compilation is what it saves, at each start and for each new shape"),
+                        case.no_gain("it saves compilation, at each start and for each new shape"),
                         tuple(rows[:20].tolist()),
                         tuple(case.line_at(*one) for one in (outer, *inner)),
                         (
                             f"compiling {function} took {duration(ns)}, {percent(ns / max(run_ns(case), 1))} of the "
                             f"run; about {duration(part)} of it are for this loop",
                         ),
-                        "Write it as jax.lax.fori_loop, or as jax.lax.scan over what differs from turn to turn (of "
-                        "layers: their parameters, stacked), which compile its body once; in Flax there is nn.scan.",
+                        "Write it as jax.lax.fori_loop, or as jax.lax.scan over what differs between iterations "
+                        "(for layers: their stacked parameters), which compile its body once; in Flax there is "
+                        "nn.scan.",
                         self.learn_more,
                         share / 2,
                     )

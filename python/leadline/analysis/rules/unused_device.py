@@ -27,7 +27,7 @@ class UnusedDevice(Rule):
                 self.name,
                 Severity.WARNING if not busy else Severity.INFO,
                 f"{len(idle)} of {len(known)} devices did nothing ({idle[0]})",
-                case.no_gain("what the device would do it in is not known"),
+                case.no_gain("how long the device would take is not known"),
                 (),
                 case.lines([loop.root, *loop.anchors[:3].tolist()]) if loop else (),
                 ("no kernel, copy or memory of this run was on it",),

@@ -19,7 +19,7 @@ class UnusedGradients(Rule):
     asks = "Are gradients computed that no optimizer uses?"
     options = (
         Option("share", 5, "%", "of the step in backward passes of such modules; less is not worth a change"),
-        Option("info", 1, "%", "a few parameters without use are everywhere"),
+        Option("info", 1, "%", "a few unused parameters are normal"),
         Option("zeros", 8, "1", "rows of an embedding's gradient for each that can differ from zero"),
     )
 
