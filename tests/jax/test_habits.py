@@ -57,7 +57,9 @@ def test_each_habit_is_named_on_its_line(run: Callable[..., Ran]) -> None:
     assert "weights and momentum" in missing.evidence[0] and "donate_argnums=(0, 1)" in missing.remedy
     assert vain.evidence == ("donated without use: values: float32[256,256]",)
     assert "doubles come in as argument factor" in named["double_precision"][0].evidence
-    assert named["unrolled_loop"][0].title.startswith("A loop of 60 iterations is unrolled into jit(shallow): 120 of its ")
+    assert named["unrolled_loop"][0].title.startswith(
+        "A loop of 60 iterations is unrolled into jit(shallow): 120 of its "
+    )
     assert "float() waits for the device once a step" in named["synchronisation"][0].title
     assert named["captured_constants"][0].title == "jit(looked_up) holds 4.00 MiB of arrays as constants"
     assert named["host_copies"][0].title.startswith("The same NumPy data is copied to the device once a step")

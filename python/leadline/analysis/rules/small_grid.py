@@ -25,7 +25,7 @@ class SmallGrid(Rule):
         kernels = recorded_kernels(case, grids.count, "the grids of kernels")
         sizes = {_units(one.detail.get("multiprocessors")) for one in case.profile.devices}
         if len(sizes) != 1 or 0 in sizes:
-            raise CannotTell("how many multiprocessors the devices have is not known, or differs")
+            raise CannotTell("the number of multiprocessors of the devices is unknown or differs")
         units = sizes.pop()
         times = case.tree.exclusive("gpu_time")
         idle = 1 - grids.max / units  # a kernel counts by its largest launch
