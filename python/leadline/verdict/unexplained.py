@@ -95,20 +95,22 @@ def not_explained(case: Case, found: Sequence[Finding]) -> list[Finding]:
 def _finding(case: Case, made: Account, part: Part, place: Place) -> Finding:
     in_line = made.ns("core")
     share = place.ns / max(made.wall_ns - in_line, 1)
-    of = "of the step" if in_line < _SHARE * made.wall_ns else "of the step without its waits for a core"
+    taken = f"{percent(place.ns / max(made.wall_ns, 1))} of the step"
+    if in_line >= _SHARE * made.wall_ns:
+        taken += f" ({percent(share)} without its waits for a core)"
     who = named(place)
     waits = _WAITS.get(part.key)
     if waits is not None:
-        title = f"{who} {waits[0]}, {percent(share)} {of}"
+        title = f"{who} {waits[0]}, {taken}"
         gain = case.gain(place.ns * case.loop.steps, (0, 0.8, 1), "bound: the wait itself")
     elif part.key == "python":
-        title = f"{who} takes {percent(share)} {of}, in Python"
+        title = f"{who} takes {taken}, in Python"
         gain = case.gain(place.ns * case.loop.steps, (0, 0, 1), "bound: all of its time (Amdahl)")
     elif part.key == "rare":
-        title = f"{who}, which only some steps call, takes {percent(share)} {of}"
+        title = f"{who}, which only some steps call, takes {taken}"
         gain = case.gain(place.ns * case.loop.steps, (0, 0.5, 1), "bound: all of its time (Amdahl)")
     else:
-        title = f"{who} takes {percent(share)} {of}: {part.label.split(' (')[0]}"
+        title = f"{who} takes {taken}: {part.label.split(' (')[0]}"
         gain = case.gain(place.ns * case.loop.steps, (0, 0, 1), "bound: all of its time (Amdahl)")
     instead = instead_at(case, place.file, place.line, place.what)
     evidence = [f"{duration(place.ns)} of {duration(made.wall_ns)} a step ({part.known})"]

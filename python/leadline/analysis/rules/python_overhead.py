@@ -197,7 +197,9 @@ class PythonOverhead(Rule):
         share = case.share(ns * whole / (whole - in_line)) if whole > in_line else 0.0
         if share < values["python"] or case.has_device:
             return []
-        of = "a step" if in_line < _LITTLE * case.total_ns else "a step without its waits for a core"
+        taken = f"{percent(case.share(ns))} of a step"
+        if in_line >= _LITTLE * case.total_ns:
+            taken += f" ({percent(share)} without its waits for a core)"
         blocked = blocked_ns(case)
         if blocked >= 0.5 * ns / loop.steps:
             looked = bool((case.tree.exclusive(WAIT).sum[case.loop.inside] > 0).any())
@@ -215,7 +217,7 @@ class PythonOverhead(Rule):
             Finding(
                 self.name,
                 Severity.INFO,
-                f"{percent(share)} of {of} is spent outside operators, in Python and in calling them",
+                f"{taken} is spent outside operators, in Python and in calling them",
                 case.gain(ns, (0, 0.3, 1), f"bound: {_measure(case)}"),
                 (loop.root,),
                 (),
