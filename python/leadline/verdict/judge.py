@@ -300,6 +300,9 @@ def _with_reason(remarks: Beside, facts: list[str], proposed: Sequence[Fix], fou
     first = next(of_top, None)
     if first is None or any(one.startswith(_title(first)) for one in facts):
         return facts
+    where = f"  {_short(first.lines[0].short)}:{first.lines[0].line}" if first.lines else ""
+    if first.rule == NOT_EXPLAINED and where and any(f"{where} " in f"{one} " for one in facts):
+        return facts  # the account has named that place with its time
     return [*facts[: _MOST_FACTS - 1], _fact(remarks, first)]
 
 
