@@ -8,20 +8,12 @@ from leadline.analysis.columns import factorized, group_sums
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, times
+from leadline.work.operators import class_of_operator
 
-_TWO_PRODUCTS = (
-    "linear",
-    "mm",
-    "matmul",
-    "conv",
-    "attention",
-    "einsum",
-    "lstm",
-    "gru",
-    "rnn",
-    "batch_norm",
-    "layer_norm",
+_DEARER = frozenset(
+    ("matrix product", "convolution", "attention", "recurrent", "normalisation", "transform", "decomposition")
 )
+"""Classes of operators with gradients of two inputs, or whose gradient solves systems of its own: slower by nature."""
 _SPREADS = frozenset(
     f"aten::{name}" for name in ("mean", "sum", "expand", "relu", "square", "pow", "norm", "std", "var")
 )
@@ -42,7 +34,7 @@ class ForwardBackward(Rule):
             "products",
             10,
             "1",
-            "products and convolutions have two gradients; healthy models showed 2.3 to 8",
+            "products and convolutions have two gradients, decompositions solve systems; healthy models showed 2.3 to 8",
         ),
         Option("share", 15, "%", "ratios of operators that take little time mean nothing"),
     )
@@ -74,7 +66,7 @@ class ForwardBackward(Rule):
                 continue
             ratio = group.value / max(before, 1)
             operator = case.name(group.row)
-            limit = values["products"] if any(word in operator for word in _TWO_PRODUCTS) else values["ratio"]
+            limit = values["products"] if class_of_operator(operator) in _DEARER else values["ratio"]
             if ratio < limit or operator in _SPREADS or operator == _HOOKS:
                 continue
             made.append(
