@@ -399,9 +399,3 @@ def test_the_problem_is_named_on_its_line_and_the_twin_is_left_alone(rule):
 
 def test_every_rule_has_a_pair():
     assert sorted(PAIRS) == sorted(rule.name for rule in RULES)
-
-
-@pytest.mark.parametrize(("backward", "found"), [(60, 0), (110, 1)])
-def test_a_gradient_that_solves_systems_of_its_own_is_expensive_by_nature(backward: int, found: int) -> None:
-    made = backward_of("aten::linalg_cholesky_ex", 8, backward, "LinalgCholeskyExBackward0")()
-    assert len(list(analyze(made, ["forward_backward"]))) == found
