@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.analysis.test_every_rule import backward_of
 
-from leadline.analysis import analyze
+from leadline.analysis.analyze import analyze
 
 
 @pytest.mark.parametrize(("backward", "found"), [(60, 0), (110, 1)])

@@ -34,7 +34,7 @@ class ForwardBackward(Rule):
             "products",
             10,
             "1",
-            "products and convolutions have two gradients, decompositions solve systems; healthy models showed 2.3 to 8",
+            "two gradients, or systems to solve; healthy models showed 2.3 to 8",
         ),
         Option("share", 15, "%", "ratios of operators that take little time mean nothing"),
     )
