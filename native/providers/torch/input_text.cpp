@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 #include <locale>
+#include <new>
 #include <sstream>
 #include <string_view>
 
@@ -110,6 +111,17 @@ void keep(uint64_t key, const std::string& text) {
   }
 }
 
+// torch's errors take tens of microseconds: inputs of this kind are not asked about again.
+constexpr char kShapeless = '\0';
+void remember_shapeless(uint64_t key) noexcept {
+  if (key == kUnknown) return;
+  try {
+    keep(key, std::string());
+  } catch (const std::bad_alloc&) {
+    return;  // they are asked about again
+  }
+}
+
 // Bytes of an element, by c10::ScalarType; 0 for types that hold no plain numbers.
 size_t width_of(uint16_t type) noexcept {
   constexpr std::array<uint8_t, 16> kBytes = {1, 1, 2, 4, 8, 2, 4, 8, 0, 0, 0, 1, 0, 0, 0, 2};
@@ -164,14 +176,15 @@ void InputText::begin(const TensorLayout& layout) noexcept { g_layout = layout; 
 
 const char* InputText::describe(const Symbols& symbols, const RecordFunction& function, const char* role,
                                 uint32_t inputs_at) noexcept {
+  uint64_t key = kUnknown;
   try {
     const bool readable = role == nullptr && inputs_at != 0 && g_layout.storage != 0 && g_layout.type != 0;
     const Values inputs = readable ? Values::of(function, inputs_at) : Values{};
     const char* const name = readable ? symbols.name(&function) : nullptr;
     const size_t zeros = readable ? discarding(name, inputs) : kNone;
-    const uint64_t key = readable ? key_of(inputs, name, zeros) : kUnknown;
+    key = readable ? key_of(inputs, name, zeros) : kUnknown;
     if (key != kUnknown) {
-      if (const char* const known = kept(key); known != nullptr) return known;
+      if (const char* const known = kept(key); known != nullptr) return *known == kShapeless ? role : known;
     }
     const Shapes shapes = symbols.input_shapes(function, false);
     text_ = role == nullptr ? "{" : std::string_view(role, std::strlen(role) - 1);
@@ -207,10 +220,12 @@ const char* InputText::describe(const Symbols& symbols, const RecordFunction& fu
     text_ += '}';
     if (whole && key != kUnknown) keep(key, text_);
     return text_.c_str();
-  } catch (...) {
+  } catch (const std::bad_alloc&) {
     losses().count(LossKind::kInternalError, 1, "there was no memory for the shapes of an operator's inputs");
-    return role;
+  } catch (...) {
+    remember_shapeless(key);  // torch has no shape for a nested tensor, and says so by an error
   }
+  return role;
 }
 
 bool InputText::append_arguments(const Symbols& symbols, const RecordFunction& function, uint32_t inputs_at) {

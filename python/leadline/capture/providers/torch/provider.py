@@ -265,7 +265,8 @@ def run_known_operator(torch: ModuleType) -> dict[str, Any]:
 
     No backward: it would start autograd's threads, and a program that forks afterwards would fail.
     """
-    with torch.enable_grad():
+    # In inference mode no operator has a sequence number.
+    with torch.inference_mode(mode=False), torch.enable_grad():
         value = torch.ones(1, device="cpu", requires_grad=True)
         product = value * 2
     return {"operator": _SELF_TEST_OPERATOR, "sequence": product.grad_fn._sequence_nr()}
