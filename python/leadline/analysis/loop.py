@@ -18,8 +18,7 @@ from leadline.steps import NoSteps, Steps
 from leadline.steps.jax_programs import function_of, turns_of
 from leadline.steps.model import COUNTED, LAUNCHES, MODULE_CALLS, PROGRAM_CALLS
 from leadline.steps.of_profile import steps_of
-from leadline.steps.of_tree import without_first_calls
-from leadline.steps.recorded import WARM
+from leadline.steps.recorded import WARM, without_first_calls
 
 BY_SAMPLES = "CPU samples"
 """What knew how long a step is, where no clock did: CPU time of its thread, without compiling and imports."""
@@ -78,14 +77,19 @@ def find_loop(profile: Profile, scopes: Scopes) -> Loop | None:
 
 def often(tree: Tree, scopes: Scopes, steps: int, fewest: int = 1) -> Mask:
     """Nodes that are measured in a tenth of the steps, at least `fewest` times, or are not measured at all. An operator
-    called with several shapes is several nodes of one name, which count together."""
+    called with several shapes is several nodes of one name, which count together; so do those of one name inside it."""
     measured = tree.exclusive("time").count
+    names = tree.frames["name"][tree.frame_of].astype(np.int64)
     rows = np.flatnonzero((scopes.outer == np.arange(len(tree))) & (measured > 0))
-    factor = np.ones(len(tree) + 1, np.float64)  # the last: outside of operators
+    group = np.full(len(tree) + 1, -1, np.int64)  # the last: outside of operators
     if len(rows):
-        key = factorized(tree.parent[rows].astype(np.int64), tree.frames["name"][tree.frame_of[rows]].astype(np.int64))
-        factor[rows] = group_sums(key, measured[rows], int(key.max()) + 1)[key] / measured[rows]
-    found: Mask = (measured == 0) | (measured * factor[scopes.outer] >= max(fewest, steps // 10))
+        group[rows] = factorized(tree.parent[rows].astype(np.int64), names[rows])
+    calls = measured.copy()
+    within = np.flatnonzero((measured > 0) & (group[scopes.outer] >= 0))
+    if len(within):
+        key = factorized(group[scopes.outer[within]], names[within])
+        calls[within] = group_sums(key, measured[within], int(key.max()) + 1)[key]
+    found: Mask = (measured == 0) | (calls >= max(fewest, steps // 10))
     return found
 
 

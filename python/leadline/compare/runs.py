@@ -18,7 +18,7 @@ from leadline.compare.align import Aligned
 from leadline.profiles import Profile
 from leadline.profiles.measures import Measures
 from leadline.profiles.repeats import without_repeats
-from leadline.steps.of_tree import without_first_calls
+from leadline.steps.recorded import without_first_calls
 
 Floats = NDArray[np.float64]
 

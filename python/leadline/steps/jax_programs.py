@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leadline.profiles import Tree
 from leadline.schema import FrameKind
 
+Rows = NDArray[np.int64]
 PROGRAM = r"^(jit|pjit|pmap)\("
 """How calls of compiled programs are named, as operators."""
 
@@ -37,6 +39,18 @@ def differentiated(tree: Tree) -> set[tuple[int, str]]:
 def turns_of(tree: Tree, rows: np.ndarray, programs: set[str]) -> list[int]:
     """Of phases that hold iterations' lengths those of these programs; the empty name: from batch to batch."""
     return [row for row in rows.tolist() if str(tree.node(row).detail.get("of", "")) in programs]
+
+
+def waits_for_many(tree: Tree, turns: Rows, spared: Rows, programs: Rows) -> bool:
+    """Whether the longest of these iterations waited for the work of others, and is no accident. A call returns before
+    its program has run, and the work of many is waited for in one place: the others, which take `spared`, take less
+    time than the programs' operations, or are not alike."""
+    calls = tree.exclusive("call_time")
+    count = max(int(calls.count[turns].sum()), 1)
+    mean = float(spared.sum()) / count
+    squares = float(calls.sum_squares[turns].sum()) - float((calls.max[turns].astype(float) ** 2).sum())
+    work = float(tree.inclusive("time").sum[programs].sum()) / count
+    return work > mean or squares / max(count - len(turns), 1) > 2 * mean**2
 
 
 def function_of(name: str) -> str:

@@ -19,9 +19,10 @@ from leadline.profiles.meta import is_imported
 from leadline.profiles.rollup import nearest
 from leadline.profiles.step_rows import rows_of
 from leadline.schema import FrameKind
+from leadline.steps import jax_programs
 from leadline.steps.jax_programs import PROGRAM, compiled_functions, differentiated, function_of, turns_of
 from leadline.steps.model import BATCHES, LAUNCHES, MODULE_CALLS, OPTIMIZER, PROGRAM_CALLS, STEP_CALLS
-from leadline.steps.recorded import ACCIDENT, ENOUGH, Recorded, by_process
+from leadline.steps.recorded import Recorded, by_process, without_first_calls
 from leadline.steps.untimed import untimed_steps
 
 Rows = NDArray[np.int64]
@@ -54,17 +55,6 @@ class Counted:
     core_wait_ns: float = -1.0
     median_ns: float = 0.0
     recorded: Recorded | None = None
-
-
-def without_first_calls(total: Rows, count: Rows, largest: Rows, accident: float = ACCIDENT) -> Rows:
-    """Sums in which the largest measurement counts as the mean of the others, where it was an accident: so many times
-    that mean."""
-    enough = count >= ENOUGH
-    others = np.where(enough, total - largest, 0)
-    spared = others * (count / np.maximum(count - 1, 1))
-    first = enough & (largest > accident * others / np.maximum(count - 1, 1))
-    found: Rows = np.where(first, spared.astype(np.int64), total)
-    return found
 
 
 def recorded_steps(profile: Profile) -> dict[int, Recorded]:
@@ -380,6 +370,8 @@ class _Tree:
         calls = self.calls
         count = int(calls.count[rows].sum())
         spared = without_first_calls(calls.sum[rows], calls.count[rows], calls.max[rows])
+        if timed_by == "calls" and jax_programs.waits_for_many(self.tree, rows, spared, one.marks):
+            spared = calls.sum[rows]
         accident = bool((spared != calls.sum[rows]).any())
         mean = float(spared.sum()) / count
         squares = float(calls.sum_squares[rows].sum()) - (

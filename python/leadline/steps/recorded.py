@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leadline._dataclass import dataclass
 from leadline._histogram import middle_of
@@ -16,6 +17,7 @@ WARM = 3.0
 """Times the median: a step at the beginning that took as long warms up."""
 STEADY = 3
 """Steps behind those at the beginning that are needed to tell."""
+Rows = NDArray[np.int64]
 ACCIDENT = 20
 """Times the mean of all others: a measurement that took as long was a first call, or another job on the machine."""
 ENOUGH = 5
@@ -118,6 +120,17 @@ class Recorded:
         if odd is None or not span["first"] <= odd["first"] < span["first"] + span["count"] or span["count"] < 2:
             return float(span["wall_ns"] / span["count"])
         return float((span["wall_ns"] - odd["wall_ns"]) / (span["count"] - 1))
+
+
+def without_first_calls(total: Rows, count: Rows, largest: Rows, accident: float = ACCIDENT) -> Rows:
+    """Sums in which the largest measurement counts as the mean of the others, where it was an accident: so many times
+    that mean."""
+    enough = count >= ENOUGH
+    others = np.where(enough, total - largest, 0)
+    spared = others * (count / np.maximum(count - 1, 1))
+    first = enough & (largest > accident * others / np.maximum(count - 1, 1))
+    found: Rows = np.where(first, spared.astype(np.int64), total)
+    return found
 
 
 def by_process(rows: Mapping[int, StepRows], process_of: Sequence[int]) -> dict[int, Recorded]:

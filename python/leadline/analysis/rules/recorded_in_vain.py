@@ -15,7 +15,7 @@ from leadline.analysis.gains import RECORDING
 from leadline.analysis.loop import is_setup
 from leadline.analysis.rules.base import Case, Finding, Severity, Values
 from leadline.schema import FrameKind
-from leadline.steps.of_tree import without_first_calls
+from leadline.steps.recorded import without_first_calls
 from leadline.units import percent, size, times
 
 _MANY = 6
