@@ -107,15 +107,15 @@ def test_roctracer_is_named_where_there_is_no_sdk(machine: Path, monkeypatch: py
     monkeypatch.setattr(amd, "sdk_candidates", lambda: iter(["librocprofiler-sdk.so.1"]))
     monkeypatch.setattr(amd, "older_candidates", lambda: iter(["/opt/rocm/lib/libroctracer64.so.4"]))
     seen = found()["rocprofiler-sdk"]
-    assert seen.level == LIMITED and "/opt/rocm/lib/libroctracer64.so.4 tells of kernels" in seen.text
+    assert seen.level == LIMITED and "/opt/rocm/lib/libroctracer64.so.4 reports kernels" in seen.text
 
 
 @pytest.mark.parametrize(
     ("level", "wanted", "words"),
     [
         ("auto", OK, "clocks follow load"),
-        ("profile_standard", OK, "clocks are held, so runs can be compared"),
-        ("low", LIMITED, "held below what the devices can do"),
+        ("profile_standard", OK, "clocks are held below their peak, so runs can be compared"),
+        ("low", LIMITED, "held below the devices' maximum"),
     ],
 )
 def test_the_performance_level_that_times_depend_on_is_said(machine: Path, level: str, wanted: str, words: str) -> None:

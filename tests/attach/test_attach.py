@@ -134,7 +134,7 @@ def test_detach_ends_it_early_and_makes_the_file(tmp_path: Path) -> None:
         )
         assert (again.returncode, again.stderr) == (
             2,
-            f"leadline: Process {process.pid} was not attached to, so there is nothing to end.\n",
+            f"leadline: Process {process.pid} was not attached to, so there is nothing to stop.\n",
         )
 
 

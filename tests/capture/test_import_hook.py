@@ -100,6 +100,6 @@ def test_what_goes_wrong_in_the_call_is_a_sentence_and_the_import_goes_on(packag
 
     ImportHook(package, fails).install()
     assert importlib.import_module(package).A == 1
-    assert "leadline_probe is not what this release of Leadline knows" in capsys.readouterr().err
+    assert "leadline_probe differs from what this release of Leadline supports" in capsys.readouterr().err
     ImportHook(package, fails).install()
     assert "no such class" in capsys.readouterr().err

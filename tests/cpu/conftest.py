@@ -68,7 +68,7 @@ class Sampled:
     def losses(self) -> dict[str, int]:
         """By kind, without what is said where torch is built for CUDA and the machine has no GPU."""
         told = counts_by_kind(self.profile)
-        without = sum("shows it no NVIDIA GPU" in loss.detail for loss in self.profile.losses)
+        without = sum("has no visible NVIDIA GPU" in loss.detail for loss in self.profile.losses)
         if without and told["provider_unavailable"] == without:
             del told["provider_unavailable"]
         return told

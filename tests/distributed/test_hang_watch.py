@@ -50,4 +50,4 @@ def test_one_of_a_machine_looks_and_once_for_a_standstill(tmp_path: Path, monkey
     for watch in watches:
         watch.stop()
     (file,) = tmp_path.glob("hang_*.txt")
-    assert capfd.readouterr().err.splitlines() == [f"leadline: Rank 1 did not arrive. All ranks stand in {file}."]
+    assert capfd.readouterr().err.splitlines() == [f"leadline: Rank 1 did not arrive. {file} lists all ranks."]

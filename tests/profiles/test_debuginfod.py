@@ -115,7 +115,7 @@ def test_a_stripped_library_has_the_names_and_lines_that_the_server_has(
 
 def test_a_library_that_is_gone_is_named_by_the_server(real_server: str, library: Stripped, tmp_path: Path) -> None:
     library.path.unlink()
-    assert "not there any more" in library.symbolized(None).sentences[0]
+    assert "no longer exists" in library.symbolized(None).sentences[0]
     done = library.symbolized(DebugServers([real_server], tmp_path / "cache"))
     assert (names(done), done.sentences) == (["hidden"], ())
 

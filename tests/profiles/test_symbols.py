@@ -84,10 +84,10 @@ def test_names_are_written_into_the_profile_and_one_function_is_one_frame(librar
 def test_a_file_that_is_not_the_one_that_ran_is_named_not_guessed(library: Path, tmp_path: Path) -> None:
     address = functions(library)["plain"][0]
     other = symbolized(drawn(library, "00ff", [address]))
-    assert other.named == 0 and "another one" in other.sentences[0] and str(library) in other.sentences[0]
+    assert other.named == 0 and "build id differs" in other.sentences[0] and str(library) in other.sentences[0]
     gone = symbolized(drawn(tmp_path / "libshop.so", ElfFile(library).build_id, [address]))
     assert gone.sentences == (
-        f"{tmp_path / 'libshop.so'} is not there any more; say where a copy is with --search FOLDER.",
+        f"{tmp_path / 'libshop.so'} no longer exists; name the folder of a copy with --search FOLDER.",
     )
     found = symbolized(drawn(tmp_path / "libshop.so", ElfFile(library).build_id, [address]), [library.parent])
     assert (found.named, found.sentences) == (1, ())

@@ -210,7 +210,7 @@ def test_a_profile_without_steps_says_so(profile):
 def test_nothing_found_says_the_likely_reason(profile):
     assert "names like it are aten::mm" in profile.query("operator:mm").note
     assert "no frames of kind collective" in profile.query("collective:*").note
-    assert "nothing that it means meets the condition" in profile.query("operator:* where time > 1s").note
+    assert "no matching node meets the condition" in profile.query("operator:* where time > 1s").note
 
 
 def test_a_deep_and_thin_tree_is_answered():

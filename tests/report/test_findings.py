@@ -142,7 +142,7 @@ def test_the_list_says_why_each_default_is_what_it_is(capsys):
     assert main(["analyze", "--list"]) == 0
     shown = capsys.readouterr().out
     assert "data_loading: Does the training loop wait" in shown
-    assert "share (default 20 %): below that" in shown
+    assert "share (default 20 %): below this" in shown
 
 
 def test_what_analyze_saved_stands_in_every_report(tmp_path, capsys):

@@ -49,7 +49,7 @@ Hottest call paths by time  shares of 5.00 ms in all; your line, below it module
         data loading › aten::stack
         from train.py:88
 
-Operators  by time inside themselves
+Operators  by self time
   operator                 calls     self    total     mean     std  allocated
   aten::addmm                  4  2.40 ms  2.40 ms   600 µs  100 µs   8.00 KiB
   aten::mm                     4  1.50 ms  1.50 ms   375 µs    0 ns   8.00 KiB

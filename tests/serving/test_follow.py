@@ -42,7 +42,7 @@ def test_a_moved_method_is_one_sentence() -> None:
     one.undo()
     assert "vLLM 9.9" in one.sentence
     assert "Engine.schedule" in one.sentence
-    assert one.sentence.endswith("what that tells is missing.")
+    assert one.sentence.endswith("figures that need it are missing.")
 
 
 def test_other_arguments_are_another_method() -> None:

@@ -98,7 +98,7 @@ def test_what_a_program_does_now(running, tmp_path: Path, capsys) -> None:
 
     seen = asyncio.run(use())
     assert any("own time" in line for line in seen[0])
-    assert "since the start" in seen[1][0] and "held" in seen[4][0]
+    assert "since the start" in seen[1][0] and "paused" in seen[4][0]
     assert any("work" in line for line in seen[2])  # the tree
 
     view = LiveView(part)

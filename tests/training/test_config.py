@@ -119,7 +119,7 @@ def test_disabled_is_none_and_touches_nothing(tmp_path: Path) -> None:
         ({"enable": "yes"}, "enable must be true or false"),
         ({"ranks": "first"}, "Cannot read ranks 'first'"),
         ({"on_demand": "telepathy"}, "write signal, file, http or store"),
-        ({"stack": False}, "call paths are what everything is booked on"),
+        ({"stack": False}, "every measurement belongs to a call path"),
         ({"accumulation": 0}, "accumulation cannot be 0"),
         ({"trace_dir": ""}, "trace_dir is empty"),
     ],

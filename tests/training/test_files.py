@@ -52,7 +52,7 @@ def test_a_folder_that_cannot_be_written_costs_the_profile_and_nothing_else(tmp_
     assert profiler.stop() is None
     error = capfd.readouterr().err
     assert "Cannot write profiles to" in error
-    assert "Training goes on without a profile." in error
+    assert "Training continues without a profile." in error
 
 
 def test_the_second_profiler_of_a_process_does_nothing(tmp_path: Path, capfd) -> None:

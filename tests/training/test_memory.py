@@ -56,7 +56,7 @@ def test_memory_of_the_cpu_runs_out(way: str, tmp_path: Path) -> None:
         capture_output=True, text=True, env=environment, timeout=200, check=False,
     )  # fmt: skip
     assert done.returncode == 1
-    assert "memory is out; " in done.stderr
+    assert "out of memory; " in done.stderr
     if way == "the program's own hook":
         assert "mine RuntimeError" in done.stdout
     else:
@@ -69,7 +69,7 @@ def test_memory_of_the_cpu_runs_out(way: str, tmp_path: Path) -> None:
     assert (most.operator, most.place.split(":")[0], less.operator) == ("aten::zeros", "program.py", "aten::ones")
     assert most.held % (1 << 26) == 0
     assert most.held > 10 * less.held
-    if "says who held what (from" in done.stderr and ".oom.md" in done.stderr:
+    if "lists what held memory (from" in done.stderr and ".oom.md" in done.stderr:
         assert "program.py" in profile.with_suffix(".oom.md").read_text()
 
 

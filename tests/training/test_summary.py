@@ -158,7 +158,7 @@ def test_ranks_that_were_not_asked_for_are_not_waited_for(tmp_path: Path, monkey
     assert summarize(path).absent_ranks == ()
     side = path.with_suffix(".json")
     side.write_text(json.dumps({**json.loads(side.read_text()), "measured_ranks": [0, 3, 4, 5]}))
-    assert "Without rank 3 to 5: it has left nothing in this folder." in render(summarize(path))
+    assert "Without rank 3 to 5: it has no file in this folder." in render(summarize(path))
 
 
 def test_only_rank_0_prints_and_nothing_is_no_error(tmp_path: Path, capsys) -> None:

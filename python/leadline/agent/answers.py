@@ -128,7 +128,7 @@ def summary(path: str, top: int = 10) -> str:
 def why(path: str) -> str:
     found = as_object(opened(path).verdict)
     if going_on(_own(path)) is not None:
-        found = {"goes_on": "The run goes on; this is what it has written until now.", **found}
+        found = {"goes_on": "The run continues; this is what it has written until now.", **found}
     return json.dumps(found, indent=1, allow_nan=False)
 
 

@@ -32,7 +32,7 @@ class Control:
             except OSError:
                 self._socket.close()
                 if time.monotonic() >= deadline:
-                    raise AttachError(f"Process {pid} was not attached to, so there is nothing to end.") from None
+                    raise AttachError(f"Process {pid} was not attached to, so there is nothing to stop.") from None
                 time.sleep(0.02)
         self._lines = self._socket.makefile("r", encoding="utf-8")
 

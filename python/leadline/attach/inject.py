@@ -78,7 +78,7 @@ def _by_pending_call(target: Target, line: str, answered: Callable[[float], bool
     with TracedThread(target.pid, target.pid) as thread:
         text = _text_in(target, thread, line)
         if thread.call(add, run, text) & 0xFFFFFFFF:
-            raise AttachError(f"Process {target.pid} has too much else to do; try again.")
+            raise AttachError(f"Process {target.pid} is too busy; try again.")
         thread.interrupt_lock()
     if answered(_PENDING_S):
         return True

@@ -176,7 +176,7 @@ def _kind_shift() -> int:
     for shift in range(28):
         if all(states[text] >> shift & 7 == kind for text, kind in known.items()):
             return shift
-    raise AttachError("This interpreter keeps its texts in a way that is not understood.")
+    raise AttachError("This interpreter stores its strings in a way that Leadline does not know.")
 
 
 def _line(first: int, lines: bytes, offset: int) -> int:

@@ -149,12 +149,12 @@ class Target:
         scope = Path("/proc/sys/kernel/yama/ptrace_scope")
         if isinstance(error, PermissionError) and scope.is_file() and scope.read_text().strip() != "0":
             return (
-                f"This system lets processes look at their own children only; look at {self.pid} as root, or "
+                f"This system lets processes inspect only their own children; inspect {self.pid} as root, or "
                 "`sudo sysctl kernel.yama.ptrace_scope=0`."
             )
         if isinstance(error, PermissionError):
             return (
-                f"Process {self.pid} may not be looked at ({error.strerror}); give the container the capability "
+                f"Process {self.pid} cannot be inspected ({error.strerror}); give the container the capability "
                 "SYS_PTRACE."
             )
-        return f"Process {self.pid} cannot be looked at: {error}."
+        return f"Process {self.pid} cannot be inspected: {error}."

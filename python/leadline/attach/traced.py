@@ -132,13 +132,14 @@ class TracedThread:
             if number is None:
                 self._stop()
                 raise AttachError(
-                    f"Process {self._pid} is at a place where nothing can be called, and goes on; try again."
+                    f"Process {self._pid} is at a place where Leadline cannot call a function, and continues; try "
+                    "again."
                 )
             found = self._registers()
             if number == signal.SIGSEGV and found["rip"] == 0:
                 return found["rax"]
             if number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL):
-                raise AttachError(f"A call in process {self._pid} failed; it goes on as before.")
+                raise AttachError(f"A call in process {self._pid} failed; the process continues as before.")
             self._held_signals.append(number)
             self._ptrace(_CONT)
 

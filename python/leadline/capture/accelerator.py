@@ -120,7 +120,7 @@ def _function(function: Mapping[str, Any], seen: set[str]) -> Iterator[str]:
     if not isinstance(blocking, bool):
         raise _WrongError(f"blocking of {name} is true or false, not {blocking!r}")
     if blocking and kind not in WORK:
-        raise _WrongError(f"{name} is no {', '.join(WORK)}, so blocking means nothing there")
+        raise _WrongError(f"{name} is no {', '.join(WORK)}, so blocking has no meaning there")
     direction = _direction(function.get("direction"), kind, name)
     each = function.get("bytes_each", 1)
     if isinstance(each, bool) or not isinstance(each, int) or not 0 < each < 2**31:
@@ -175,7 +175,7 @@ def _argument(text: object, kind: str, function: str, *, returned: bool) -> tupl
     if type_ not in types:
         raise _WrongError(f"{what} is {words[0]} and cannot be its {role}, which is {_or(types)}")
     if kind not in kinds:
-        raise _WrongError(f"{function} is of kind {kind}, where {role} means nothing; it belongs to {_or(kinds)}")
+        raise _WrongError(f"{function} is of kind {kind}, where {role} has no meaning; it belongs to {_or(kinds)}")
     if returned and role not in _ANSWERS:
         raise _WrongError(f"{function} cannot return its {role}; results are {_or(_ANSWERS)}")
     if points and role in ("completion", "name"):
@@ -189,7 +189,7 @@ def _check_roles(pairs: Sequence[tuple[str, str]], kind: str, blocking: bool, na
         if roles.count(role) > 1:
             raise _WrongError(f"{name} has {roles.count(role)} arguments that are its {role}")
     if kind == "complete" and "id" not in roles:
-        raise _WrongError(f"{name} tells the end of work, so one of its arguments must be the id of that work")
+        raise _WrongError(f"{name} reports the end of work, so one of its arguments must be the id of that work")
     if ("begin" in roles) != ("end" in roles):
         raise _WrongError(f"{name} has one of begin and end; times need both, or duration")
     if blocking and ("id" in roles or "completion" in roles):
@@ -204,12 +204,12 @@ def _success(success: object, returned: str, name: str) -> str:
     if success is None:
         return "always"
     if returned == "void":
-        raise _WrongError(f"{name} returns nothing, so nothing tells its success; say what it returns")
+        raise _WrongError(f"{name} returns nothing, so its success is unknown; say what it returns")
     if success == 0 and not isinstance(success, bool):
         return "zero"
     if success == "nonzero":
         return "nonzero"
-    raise _WrongError(f'success of {name} is what it returns when all is well, 0 or "nonzero", not {success!r}')
+    raise _WrongError(f'success of {name} is what it returns on success, 0 or "nonzero", not {success!r}')
 
 
 def _known_keys(content: Mapping[str, Any], known: Sequence[str], where: str) -> None:

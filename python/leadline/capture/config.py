@@ -222,7 +222,7 @@ class Options:
             raise ProfileError("A trace window keeps steps in a row and --duty leaves steps out; choose one.")
         if self.wait != 0 and not LOWEST_HZ <= self.wait <= HIGHEST_WAIT_HZ:
             raise ProfileError(
-                f"Waiting threads cannot be looked at {self.wait:g} times a second; choose {LOWEST_HZ:g} to "
+                f"Waiting threads cannot be sampled {self.wait:g} times a second; choose {LOWEST_HZ:g} to "
                 f"{HIGHEST_WAIT_HZ:g}."
             )
         if self.trace_max_events < 1:

@@ -110,7 +110,7 @@ class HangWatch:
         if not said or not path.exists():
             return False
         self._files += 1
-        say(f"{said} All ranks stand in {path}.")
+        say(f"{said} {path} lists all ranks.")
         return True
 
 

@@ -72,7 +72,7 @@ class ImportHook:
             self._imported(module)
         except Exception as error:
             name = package or self._package
-            say(f"{name} is not what this release of Leadline knows, and is not followed ({error!r}).")
+            say(f"{name} differs from what this release of Leadline supports and is not measured ({error!r}).")
 
 
 class _WatchedSpec(ModuleSpec):

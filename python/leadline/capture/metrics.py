@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from leadline.capture.handle import Current
 
 _OF_SESSION = (
-    ("callbacks_ns", "leadline_callback_seconds_total", "counter", "Own cost: time in callbacks of all threads", 1e-9),
-    ("flush_ns", "leadline_flush_seconds_total", "counter", "Own cost: time writing segments", 1e-9),
+    ("callbacks_ns", "leadline_callback_seconds_total", "counter", "Overhead: time in callbacks of all threads", 1e-9),
+    ("flush_ns", "leadline_flush_seconds_total", "counter", "Overhead: time writing segments", 1e-9),
     ("events", "leadline_events_total", "counter", "Events seen", 1),
     ("held_bytes", "leadline_held_bytes", "gauge", "Memory that measuring holds", 1),
     ("nodes", "leadline_call_paths", "gauge", "Call paths known", 1),

@@ -34,7 +34,7 @@ def free_names(output: Path) -> Iterator[Path]:
         name = output.with_name(f"{output.stem}-{number}{output.suffix}")
         if not os.path.lexists(name) and not os.path.lexists(part_path(name)):
             yield name
-    raise ProfileError(f"There are 10,000 measurements beside {output}; delete some.")
+    raise ProfileError(f"There are 10,000 measurements next to {output}; delete some.")
 
 
 def absolute(output: Path) -> Path:
@@ -122,7 +122,7 @@ def keep_old(output: Path) -> Path | None:
                 return kept
     except OSError as error:
         raise ProfileError(f"Cannot keep {output}: {error.strerror}; choose another file with -o.") from None
-    raise ProfileError(f"There are 10,000 older profiles beside {output}; delete some.")
+    raise ProfileError(f"There are 10,000 older profiles next to {output}; delete some.")
 
 
 def free_space_bytes(folder: Path) -> int:

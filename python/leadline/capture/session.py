@@ -127,7 +127,7 @@ class Session:
             if CURRENT.session is not self or self._native is None:
                 return None
             native = self._native
-            with contained(native, "Measuring was not taken out whole"):
+            with contained(native, "Measuring was not removed completely"):
                 if self._timed_window is not None:
                     self._timed_window.stop()
                 if self._budget is not None:
@@ -303,14 +303,14 @@ class Session:
 
     def _before_kill(self, pid: int) -> None:
         """A server ends its workers so, and nobody else can say that it was no accident."""
-        with contained(self._native, "The end of a child could not be noted"):
+        with contained(self._native, "The end of a child could not be recorded"):
             if len(self._record.killed) < MOST_KILLED and pid not in self._record.killed:
                 self._record.killed.append(pid)
                 self._write_record()
 
     def _exec_failed(self) -> None:
         """The program goes on as what it was."""
-        with contained(self._native, "A failed exec could not be noted"):
+        with contained(self._native, "A failed exec could not be recorded"):
             if self._native is not None:
                 self._native.exec_failed()
             self._record.complete = False
@@ -344,7 +344,7 @@ class Session:
         native.after_fork(str(self.part.segment(self._process.stem)))
         show_window(native, self.part, self._process, self.options, forked=True)
         for provider in self._providers:
-            with contained(native, f"The provider {provider.name} could not go on in a forked child"):
+            with contained(native, f"The provider {provider.name} could not continue in a forked child"):
                 provider.forked()
         self._record.available = self.available()
         self._introduce(native)
@@ -370,7 +370,7 @@ def _after_fork_in_parent() -> None:
 def _fork_is_over() -> None:
     session = CURRENT.session
     if session is not None:
-        with contained(CURRENT.native, "What rested over a fork does not go on"):
+        with contained(CURRENT.native, "What was paused for a fork does not resume"):
             session.around_fork(over=True)
 
 

@@ -174,7 +174,7 @@ def _remedy(program: str) -> str:
         return " Check the name, or give the whole path."
     if not program.endswith(".py") or not Path(program).is_file() or os.access(program, os.X_OK):
         return " Check its permissions."
-    return f" It is a script, and what follows -- is run as it stands: leave out the --, or write -- python {program}."
+    return f" It is a script, and what follows -- runs unchanged: leave out the --, or write -- python {program}."
 
 
 def _pass_on(received: signal.struct_siginfo, pid: int, witness: Witness) -> None:

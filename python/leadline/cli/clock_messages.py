@@ -88,7 +88,7 @@ def _one(asking: socket.socket, number: int, found: Messages) -> bool:
         return False
     own = boot.rstrip(b"\0").decode("utf-8", "replace")
     if found.boot_id not in ("", own):
-        raise UnansweredError("the machine was started again while it was asked, or two machines answer")
+        raise UnansweredError("the machine restarted during the messages, or two machines answer")
     found.boot_id = own
     found.sent.append(sent)
     found.arrived.append(arrived)

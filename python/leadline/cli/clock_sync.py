@@ -66,7 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         width, drift = relation.half_width_ns / 1e3, relation.drift * 1e6
         print(
-            f"{arguments.address} is {middle / 1e3:+.1f} us from here, at most {width:.1f} us wrong, and drifts",
+            f"{arguments.address} differs by {middle / 1e3:+.1f} us from this clock (error at most {width:.1f} us), "
+            "drifts",
             end=" ",
         )
         print(f"{drift:+.3f} us a second ({relation.pairs} messages, {found.unanswered} unanswered)")

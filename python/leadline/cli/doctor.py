@@ -65,5 +65,10 @@ def _as_text(found: list[tuple[Section, list[Finding]]], ok: bool) -> str:
             lines.append(f"  {finding.level:<8}{finding.name:<{width + 2}}{finding.text}")
             if finding.advice and finding.level != OK:
                 lines.append(f"{'':<{width + 12}}{finding.advice}")
-    lines += ["", "Everything that should work here does." if ok else "Something that should work here does not."]
+    lines += [
+        "",
+        "Everything that should work on this machine works."
+        if ok
+        else "Something that should work on this machine does not.",
+    ]
     return "\n".join(lines)

@@ -134,11 +134,11 @@ def job_text(job: JobNow) -> str:
     """The verdict first, then ranks that stand at the same line together."""
     lines = [_headline(job), *job.verdict.sentences]
     if job.silent:
-        lines.append(f"Ranks {ranges(job.silent)} left nothing here.")
+        lines.append(f"Ranks {ranges(job.silent)} left no file here.")
     if job.other_jobs:
-        lines.append(f"Ranks of other jobs are in the folder, too, and left out: {', '.join(job.other_jobs)}.")
+        lines.append(f"The folder also has ranks of other jobs, which are left out: {', '.join(job.other_jobs)}.")
     if not job.verdict.sentences and job.moved is False:
-        lines.append("No rank waits for another in a collective, as far as the recorders show.")
+        lines.append("The recorders show no rank that waits for another in a collective.")
     lines.append("")
     for rank in job.ranks:
         lines.append(_rank_line(rank))
@@ -163,9 +163,9 @@ def job_text(job: JobNow) -> str:
 def _headline(job: JobNow) -> str:
     ranks = sum(one.rank >= 0 for one in job.ranks)
     if job.moved is None:
-        return f"{ranks} ranks, none of which runs any more: their last records."
+        return f"{ranks} ranks, none of which is running; these are their last records."
     if job.moved:
-        return f"{ranks} ranks; the job goes on: collectives began while it was looked at."
+        return f"{ranks} ranks; the job makes progress: collectives began during the check."
     return f"{ranks} ranks; no collective began in {STILL_S:g} s."
 
 

@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--http", action="store_true", help="serve over HTTP on the loopback address; prints the address with its token"
     )
-    parser.add_argument("--port", type=port, default=0, help="port for --http (default: any that is free)")
+    parser.add_argument("--port", type=port, default=0, help="port for --http (default: any free port)")
     parser.epilog = "Tools: why (ask it first), summary, findings, query, diff, source, whatif. See docs/agents.md."
 
 

@@ -47,7 +47,11 @@ def measure(budget_s: float = _BUDGET_S) -> str:
             unit = f"{rate / 1e9:,.1f} GB/s" if what == "bytes_s" else f"{rate / 1e9:,.1f} GFLOP/s"
             lines.append(f"  {'memory' if what == 'bytes_s' else what:<8}{unit:>20}")
     return "\n".join(
-        [*lines, "", f"Kept in {path}; `leadline.print_summary` divides by it where no data sheet is known."]
+        [
+            *lines,
+            "",
+            f"Stored in {path}; `leadline.print_summary` uses it for MFU if no data sheet of the device is known.",
+        ]
     )
 
 

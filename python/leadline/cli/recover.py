@@ -11,7 +11,7 @@ from leadline.cli.files import add_output
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("part", metavar="PART_DIR", help="the directory NAME.leadline.part of the run")
-    add_output(parser, "the file to write (default: NAME.leadline beside it)")
+    add_output(parser, "the file to write (default: NAME.leadline in the same folder)")
 
 
 def run(arguments: argparse.Namespace) -> int:

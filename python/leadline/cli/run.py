@@ -108,7 +108,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-c", dest="code", nargs=argparse.REMAINDER, metavar="CODE", help="run a line of code, as python -c does"
     )
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="the script and its arguments")
-    more.add("--plan", action="store_true", help="print the most that the run will cost here, and run nothing")
+    more.add("--plan", action="store_true", help="print the maximum cost of the run on this machine, and run nothing")
     more.add("--no-follow", action="store_true", help="measure the first Python process only, not its children")
     more.add("--no-memory", action="store_true", help="do not record tensor memory")
     more.add(
@@ -160,14 +160,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=duration,
         default=defaults.flush_interval_s,
         metavar="TIME",
-        help="time between writes to disk; a killed process loses at most so much (default: %(default)gs)",
+        help="time between writes to disk; a killed process loses at most this much (default: %(default)gs)",
     )
     more.add(
         "--hang-after",
         type=duration,
         default=defaults.hang_after_s,
         metavar="TIME",
-        help="write hang_*.txt when ranks have waited for each other so long; 0: never (default: %(default)gs)",
+        help="write hang_*.txt when ranks have waited for each other this long; 0: never (default: %(default)gs)",
     )
     more.add(
         "--roll",

@@ -214,10 +214,10 @@ def notes_of(rounds: Rounds, arguments: argparse.Namespace) -> list[str]:
         )
     if rounds.spread.repeats:
         notes.append(
-            "The baseline differs from run to run by itself: its losses or parameters are not equal to the bit."
+            "The baseline differs from run to run by itself: its losses or parameters are not bitwise identical."
         )
     faults = sorted({fault for one in rounds.base if one is not None for fault in one.record.get("faults", ())})
-    notes += [f"A run could not note everything ({fault})." for fault in faults]
+    notes += [f"A run could not record everything ({fault})." for fault in faults]
     return notes
 
 

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--live", action="store_true", help="FILE is a running process, or the file that its run will write"
     )
-    parser.add_argument("--port", type=port, default=0, help="port on the loopback address (default: any that is free)")
+    parser.add_argument("--port", type=port, default=0, help="port on the loopback address (default: any free port)")
     add_source_root(parser)
     parser.add_argument(
         "--data", metavar="OUT", help="write what the page asks for as JSON to OUT (- is the terminal), for editors"

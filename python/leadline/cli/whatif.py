@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--steps", metavar="A-B", help="use only these steps of the trace, such as 3-5")
     parser.add_argument("--replay", action="store_true", help="only replay the measured steps")
-    parser.add_argument("--critical-path", action="store_true", help="show the tasks that the step time is made of")
+    parser.add_argument("--critical-path", action="store_true", help="show the tasks that make up the step time")
     parser.add_argument("--list", action="store_true", help="list the scenarios and their parameters")
     add_format(parser, _FORMATS)
     parser.add_argument("--export", choices=("perfetto",), help="write the timelines for a viewer to OUT")

@@ -228,7 +228,7 @@ class Watch:
                 self._said = verdict
                 _print(verdict, str(part.output), sys.stderr, so_far=True)
                 if not self._steps:
-                    say("the program goes on and is measured until it ends; Ctrl-C ends it")
+                    say("the program continues and is measured until it ends; Ctrl-C ends it")
         if self._steps and steps >= self._steps:
             self._end(profile)
 

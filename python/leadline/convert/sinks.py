@@ -81,7 +81,7 @@ class FileSink(Sink):
         self._stream.write(data)
 
     def member(self, name: str) -> AbstractContextManager[BinaryIO]:
-        raise ExportError("This format is a folder of files, and a file was asked for.")
+        raise ExportError("This format is a folder of files, not one file.")
 
     def _close(self, *, whole: bool) -> None:
         try:
@@ -109,7 +109,7 @@ class FolderSink(Sink):
         self._partial = temporary_beside(path)
 
     def write(self, data: bytes) -> None:
-        raise ExportError("This format is one file, and a folder was asked for.")
+        raise ExportError("This format is one file, not a folder.")
 
     @contextlib.contextmanager
     def member(self, name: str) -> Iterator[BinaryIO]:
@@ -123,7 +123,7 @@ class FolderSink(Sink):
 
     def __enter__(self) -> FolderSink:
         if self._path.exists() and (not self._path.is_dir() or any(self._path.iterdir())):
-            raise ExportError(f"{self._path} is there already and not an empty folder; choose another name with -o.")
+            raise ExportError(f"{self._path} exists already and is not an empty folder; choose another name with -o.")
         self._partial.mkdir()
         return self
 

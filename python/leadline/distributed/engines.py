@@ -56,8 +56,8 @@ def engine_for(scheduler: str, *, trusted: bool = False) -> Engine:
         )
     if kind == "tcp" and not trusted and not _is_here(scheduler):
         raise SchedulerError(
-            f"{scheduler} is another machine and its connection is not secured, so anyone on the way could run code on "
-            "both; use tls://, or --trust-scheduler on a network of your own."
+            f"{scheduler} is another machine and its connection is not encrypted, so anyone on the network could "
+            "run code on both; use tls://, or --trust-scheduler on a network of your own."
         )
     return _on_dask(scheduler, 0)
 

@@ -37,7 +37,7 @@ def run_cell(shell: Any, line: str, cell: str) -> Any:
         finally:
             made = api.stop()
         if made is None:
-            raise ValueError("%%leadline made no profile: it could not be written, or another session goes on.")
+            raise ValueError("%%leadline made no profile: it could not be written, or another session is running.")
         profile = open_profile(made)
     shell.user_ns[name] = profile
     return profile if result.success else None

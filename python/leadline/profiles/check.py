@@ -107,7 +107,7 @@ def _check_events(events: Columns) -> None:
     if np.any(starts[1:] < starts[:-1]):
         raise TableError("its events are not ordered by start")
     if any(np.any((times < -_LONGEST_NS) | (times > _LONGEST_NS)) for times in (starts, events["duration_ns"])):
-        raise TableError("its events have times that no clock tells")  # and whose sums do not fit
+        raise TableError("its events have times that no clock can have")  # and whose sums do not fit
     on_thread = np.isin(events["kind"], [int(kind) for kind in _ON_THREADS])
     if np.any(on_thread & (events["thread"] < 0)):
         raise TableError("it has an operator, region, phase, step, API call, module or Python frame without a thread")

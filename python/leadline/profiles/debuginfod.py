@@ -57,7 +57,7 @@ class DebugServers:
             except (OSError, ValueError) as error:  # URLError is an OSError; ValueError: no address at all
                 self._urls.remove(url)
                 reason = getattr(error, "reason", error)
-                self.sentences.append(f"The debuginfod server {url} gave nothing ({reason}) and was not asked again.")
+                self.sentences.append(f"The debuginfod server {url} gave no answer ({reason}) and was not asked again.")
         self._unknown.add((build_id, kind))
         return None
 

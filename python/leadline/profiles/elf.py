@@ -52,7 +52,7 @@ class ElfFile:
             raise ElfError(f"{path} cannot be read: {error}.") from error
         if self._data[:6] != b"\x7fELF\x02\x01" or len(self._data) < 64:
             self._data.close()
-            raise ElfError(f"{path} is no 64-bit ELF file.")
+            raise ElfError(f"{path} is not a 64-bit ELF file.")
         self.path = path
         self._sections = self._read_sections()
         self._starts: Addresses | None = None

@@ -93,7 +93,7 @@ def parse_flight(data: bytes, again: bytes, name: str, here: bool) -> Flight:
     """`data` and `again`: two readings, of which what both hold counts; `name`: what an error calls it. Raises
     ProfileFileError for what is no such recorder."""
     if len(data) < _HEAD.size or data[:8] != _MAGIC:
-        raise ProfileFileError(f"{name} is no flight recorder of this release.")
+        raise ProfileFileError(f"{name} is not a flight recorder file of this release.")
     _, entries, groups, pid, _, realtime_ns, monotonic_ns, begun = _HEAD.unpack_from(data)
     entries_at = _GROUPS_AT + groups * _GROUP.size
     if max(entries, groups) > _MOST or min(len(data), len(again)) < entries_at + entries * _ENTRY.size:

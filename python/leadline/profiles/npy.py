@@ -65,7 +65,7 @@ def _filled(stream: IO[bytes], length: int, dtype: np.dtype[np.generic]) -> Arra
         target[done : done + len(got)] = got
         done += len(got)
     if stream.read(1):  # also makes zipfile compare the checksum
-        raise NpyError("goes on after its last value")
+        raise NpyError("continues after its last value")
     return values
 
 

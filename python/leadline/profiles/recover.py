@@ -105,7 +105,7 @@ def recover_part(
         by_itself = process.record.get("complete") is True  # a launcher ends the ranks that one takes with it
         found.append(tables if by_itself else _with_collectives(tables, process.flight))
     if not found and rolled.finished and not absent:
-        raise NothingNewError(f"{os.fspath(directory)} holds nothing that its last file has not.")
+        raise NothingNewError(f"{os.fspath(directory)} holds nothing that its last file does not hold.")
     if not found:
         why = reasons[0] if reasons else "it holds no segment."
         raise ProfileFileError(f"Nothing can be recovered from {os.fspath(directory)}: {why}")

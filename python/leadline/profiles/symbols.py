@@ -121,7 +121,7 @@ def _source(line: SourceLine) -> str:
 
 def _opened(path: Path, build_id: str, ended_ns: int, folders: Sequence[Path], servers: DebugServers | None) -> ElfFile:
     """The file that ran, or what was split off it. Raises ElfError."""
-    refused = f"{path} is not there any more; say where a copy is with --search FOLDER."
+    refused = f"{path} no longer exists; name the folder of a copy with --search FOLDER."
     for candidate in (path, *(folder / path.name for folder in folders)):
         if not candidate.is_file():
             continue
@@ -129,7 +129,7 @@ def _opened(path: Path, build_id: str, ended_ns: int, folders: Sequence[Path], s
         if build_id and elf.build_id == build_id:
             return elf
         if build_id:
-            refused = f"{candidate} is not the file that ran: its build id is another one."
+            refused = f"{candidate} is not the file that ran: its build id differs."
         elif candidate.stat().st_mtime_ns <= ended_ns:
             return elf  # no build id to compare: it has not been written since
         else:

@@ -153,7 +153,7 @@ class _Parser:
             meant = meant_clause(before)
             if meant is None:
                 raise
-            raise self.at.error(f"this is no step of a path; did you mean {meant[1]!r}", meant[0].position) from None
+            raise self.at.error(f"this is not a step of a path; did you mean {meant[1]!r}", meant[0].position) from None
 
     def _step(self, child: bool) -> Step:
         at = self.at

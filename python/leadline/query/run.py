@@ -43,7 +43,7 @@ def answer(columns: TreeColumns, query: Query) -> QueryResult:
         kept = rows.holds(query.where)
         rows = Evaluator(columns, query.text, rows.nodes[kept], None if rows.events is None else rows.events[kept])
         if not len(rows.nodes) and not note:
-            note = "the path matches, but nothing that it means meets the condition after 'where'"
+            note = "the path matches, but no matching node meets the condition after 'where'"
     return _grouped(query, rows, note) if query.by else _listed(query, rows, note)
 
 

@@ -61,7 +61,7 @@ def threads_hidden(count: int, ran_ns: int) -> str:
 def operators_note(sort: str) -> str:
     """How the table of operators is ordered. Its columns are wall time, whatever orders it."""
     if sort == "time":
-        return "by time inside themselves"
+        return "by self time"
     sampled = "; columns are wall time" if sort in ("cpu_sample", "wait") else ""
     return f"by {metric_name(sort)}{sampled}"
 

@@ -26,7 +26,7 @@ def headline(ranks: Ranks) -> str:
         parts.append(f"missing: {ranks.missing}")
     if ranks.partial:
         parts.append(f"up to their last segment: {ranks.partial}")
-    parts.append("every time outside this table is the sum over ranks")
+    parts.append("all other times are sums over ranks")
     return "; ".join(parts)
 
 

@@ -93,7 +93,7 @@ def sentences(steps: ShownSteps) -> list[str]:
     """Lines of text; none where no clock measured a step."""
     if not steps.mean_ns:
         return []
-    within = f" ({duration(steps.low_ns)} to {duration(steps.high_ns)} in 19 of 20 cases)" if steps.low_ns >= 0 else ""
+    within = f" (95 % interval {duration(steps.low_ns)} to {duration(steps.high_ns)})" if steps.low_ns >= 0 else ""
     warm = f"; {number(steps.warm_up)} of warm-up left out" if steps.warm_up else ""
     lines = [
         f"{counted(steps.number, 'step')} ({steps.rests_on} were counted): mean {duration(steps.mean_ns)}{within}{warm}"

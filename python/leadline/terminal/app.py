@@ -244,7 +244,7 @@ class ViewApp(App[None]):
         whole = self._tree_table.view.total if self._tree_table.view else 0
         unit = metric_info(MetricKind.of(self._options.metric)).unit
         sums = f"{in_unit(self._found.total, unit)} ({share(self._found.total, whole)}) together"
-        self._say(f"{number(self._found_at + 1)} of {number(many)} found, {sums}; n and N go on")
+        self._say(f"{number(self._found_at + 1)} of {number(many)} found, {sums}; n and N go to the next and previous")
 
     def action_leave(self) -> None:
         """Closes the search, forgets what was found, shows all rows."""
@@ -264,7 +264,7 @@ class ViewApp(App[None]):
         if int(tree.frames["line"][tree.frame_of[row]]) <= 0:
             row = int(self._analysis.scopes.user[row])
         if row < 0 or not tree.node(row).file:
-            self._say("No line of Python stands above this frame.")
+            self._say("No Python line is above this frame.")
             return
         self._open(tree.node(row).file, tree.node(row).line)
 

@@ -115,9 +115,7 @@ class TablePage(Vertical):
             f"{one.title} ({one.unit})" if one.unit in ("ns", "bytes") else one.title for one in self._table.columns
         ]
         self.app.copy_to_clipboard(csv_text([titles, *(row.cells for row in self._rows)]))
-        self.app.notify(
-            f"{number(len(self._rows))} rows copied, as far as this terminal has a clipboard.", markup=False
-        )
+        self.app.notify(f"{number(len(self._rows))} rows copied, if this terminal has a clipboard.", markup=False)
 
     def _draw(self) -> None:
         table = self._table

@@ -100,7 +100,7 @@ class TableMaker:
             node = one.paths[0] if one.paths else -1
             rows.append(Row(cells, node, "", line.file if line else "", line.line if line else 0))
         columns = (Column("finding"), Column("severity"), Column("gain", "ns"), Column("of the step", "share"))
-        empty = "No rule found a problem; `leadline analyze` says which rules were asked."
+        empty = "No rule found a problem; `leadline analyze` lists the rules that ran."
         places = (Column("line"), Column("what to do"))
         return TableData("findings", "Findings", (*columns, *places), tuple(rows), 2, empty)
 

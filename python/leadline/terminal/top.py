@@ -95,7 +95,7 @@ class TopApp(App[None]):
         self._show()
 
     def _show(self) -> None:
-        state = self._ended or ("held; space goes on" if self._held else "since the start" if self._whole else "now")
+        state = self._ended or ("paused; space resumes" if self._held else "since the start" if self._whole else "now")
         self.query_one("#head", Static).update(Text(visible(f"{self._name}  {state}"), no_wrap=True))
         look = self._look
         if look is None:

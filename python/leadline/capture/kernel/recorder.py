@@ -68,12 +68,12 @@ class KernelRecorder:
     def sentence(self) -> str:
         """For the person who asked."""
         if self._source is None:
-            return f"the kernel's view is missing: {'; '.join(self._refusals)}."
+            return f"events of the Linux kernel are missing: {'; '.join(self._refusals)}."
         if not self._refusals:
             return ""
         kinds = {PerfRecorder: "context switches", CounterRecorder: "totals per thread"}
         what = kinds.get(type(self._source), "events")
-        return f"of the kernel only {what} can be recorded: {'; '.join(self._refusals)}."
+        return f"only {what} of the Linux kernel can be recorded: {'; '.join(self._refusals)}."
 
     @property
     def switch(self) -> Path | None:

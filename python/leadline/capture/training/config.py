@@ -113,7 +113,7 @@ class TrainingConfig:
         if self.on_demand not in _ON_DEMAND:
             raise ProfileError(f"Cannot open windows by {self.on_demand!r}; write signal, file, http or store.")
         if not self.stack:
-            raise ProfileError("stack = false is not possible: call paths are what everything is booked on.")
+            raise ProfileError("stack = false is not possible: every measurement belongs to a call path.")
         if not self.trace_dir:
             raise ProfileError("trace_dir is empty; name a folder, such as profiles.")
 

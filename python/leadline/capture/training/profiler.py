@@ -84,7 +84,7 @@ class TrainingProfiler:
         try:
             self._start_session()
         except ProfileError as error:
-            say(f"{error} Training goes on without a profile.")
+            say(f"{error} Training continues without a profile.")
             return
         self._running = True
         self._pid = os.getpid()
@@ -98,7 +98,7 @@ class TrainingProfiler:
             self._set_open(True)
         last = last_step(self.config)
         if next_step is not None and last is not None and next_step > last and not self.config.on_demand:
-            say(f"training goes on at step {next_step}; the window ({described(self.config)}) has passed.")
+            say(f"training continues at step {next_step}; the window ({described(self.config)}) has passed.")
         if self._listener is None and self.config.on_demand:
             self._listener = listen(self.config, self._demand, self.folder, self.rank)
 
@@ -195,11 +195,11 @@ class TrainingProfiler:
             page = write_page(path)
             beside = f" and {snapshot.name}" if snapshot is not None else ""
             shown = (
-                f"{page} says who held what"
+                f"{page} lists what held memory"
                 if page is not None
-                else f"leadline report --training {path} says who held what"
+                else f"leadline report --training {path} lists what held memory"
             )
-            say(f"memory is out; {shown} (from {path.name}{beside}).")
+            say(f"out of memory; {shown} (from {path.name}{beside}).")
 
     def upload(self, paths: Iterable[Path]) -> list[str]:
         """Put files to where the configuration's `upload` says; returns their addresses there."""
@@ -312,7 +312,7 @@ class TrainingProfiler:
             self._start_session()
         except ProfileError as error:
             self._running = False
-            say(f"{error} Training goes on without a profile.")
+            say(f"{error} Training continues without a profile.")
             return
         self._begin_first_step(None if self._next is None else self._next // self.config.accumulation)
         self.journal.begin(self._next)

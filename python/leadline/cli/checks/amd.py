@@ -36,7 +36,7 @@ def check() -> list[Finding]:
         if not module and not devices:
             return [Finding("driver", LIMITED, "none can be used here: no AMD GPU driver (/dev/kfd is missing)")]
         advice = "load it (modprobe amdgpu); in a container pass --device /dev/kfd --device /dev/dri"
-        return [Finding("driver", FAILED, "amdgpu is there and /dev/kfd is not", advice)]
+        return [Finding("driver", FAILED, "the driver amdgpu is loaded, but /dev/kfd is missing", advice)]
     findings = [Finding("driver", OK, f"amdgpu {module}".strip() + ", /dev/kfd")]
     findings += [_permission(driver), _shown(devices), *_levels(), *_visible(), _rocm()]
     return [*findings, *_sdk({name for name, _ in devices}), _tools()]
@@ -98,11 +98,9 @@ def _levels() -> Iterator[Finding]:
     if set(known) <= {"auto", "high"}:
         yield Finding("performance level", OK, f"{shown}: clocks follow load and temperature")
     elif all(level.startswith("profile_") for level in known):
-        yield Finding(
-            "performance level", OK, f"{shown}: clocks are held, so runs can be compared; none is at its peak"
-        )
+        yield Finding("performance level", OK, f"{shown}: clocks are held below their peak, so runs can be compared")
     else:
-        text = f"{shown}: clocks are held below what the devices can do, and times of kernels with them"
+        text = f"{shown}: clocks are held below the devices' maximum, so kernels take longer"
         yield Finding("performance level", LIMITED, text, "rocm-smi --setperflevel auto")
 
 
@@ -120,7 +118,7 @@ def _visible() -> Iterator[Finding]:
     if hip == "" or rocr == "":
         yield Finding("visible", LIMITED, "an empty list hides every device", "unset it")
     elif hip is not None and rocr is not None:
-        text = f"HIP's list ({hip}) counts among what ROCR_VISIBLE_DEVICES ({rocr}) leaves"
+        text = f"HIP's list ({hip}) selects among the devices of ROCR_VISIBLE_DEVICES ({rocr}) leaves"
         yield Finding("visible", LIMITED, text, "set one of them only, best ROCR_VISIBLE_DEVICES")
 
 
@@ -146,7 +144,7 @@ def _sdk(architectures: set[str]) -> Iterator[Finding]:
         advice = "install the package rocprofiler-sdk of ROCm 6.2 or later"
         older = next((path for path in older_candidates() if os.sep in path), "")
         if older:
-            text = f"not found; {older} tells of kernels, copies, waits and memory, of no grids, registers or counters"
+            text = f"not found; {older} reports kernels, copies, waits and memory, but no grids, registers or counters"
             yield Finding("rocprofiler-sdk", LIMITED, text, advice)
         else:
             yield Finding("rocprofiler-sdk", FAILED, "not found; kernels and copies cannot be measured", advice)
@@ -154,7 +152,7 @@ def _sdk(architectures: set[str]) -> Iterator[Finding]:
     first, *others = found.values()
     yield Finding("rocprofiler-sdk", OK, f"{first}: kernels, copies, waits, memory, graphs and roctx ranges")
     if others:
-        text = f"{len(found)}: {', '.join(found.values())}; a process that loads two sees half of its work in each"
+        text = f"{len(found)}: {', '.join(found.values())}; a process that loads two records part of its work in each"
         yield Finding("copies of rocprofiler-sdk", LIMITED, text, "make sure that programs load one of them only")
     yield _instructions(architectures)
     yield Finding("counters", OK, "`leadline run --gpu-metrics` reads them launch by launch, one after the other")
@@ -169,7 +167,7 @@ def _instructions(architectures: set[str]) -> Finding:
     text = ", ".join(f"{name} {way}" for name, way in sorted(how.items()))
     if os.environ.get(_SAMPLING_VARIABLE, "") not in ("", "0"):
         return Finding("instructions", OK, f"`leadline run --instructions` samples {text}")
-    advice = f"who accepts AMD's word that this beta may freeze a device sets {_SAMPLING_VARIABLE}=1"
+    advice = f"AMD warns that this beta may freeze a device; set {_SAMPLING_VARIABLE}=1 to use it"
     return Finding("instructions", LIMITED, f"could be sampled ({text}), and the SDK does not permit it", advice)
 
 
@@ -180,8 +178,10 @@ def _tools() -> Finding:
     named = [path for path in os.environ.get(TOOL_VARIABLE, "").split(":") if path]
     others = [path for path in named if Path(path).name != TOOL_LIBRARY]
     if missing := [path for path in named if not Path(path).exists()]:
-        text = f"{TOOL_VARIABLE} names {missing[0]}, which is not there: rocprofiler-sdk ends programs over that"
+        text = (
+            f"{TOOL_VARIABLE} names {missing[0]}, which does not exist: rocprofiler-sdk ends programs because of that"
+        )
         return Finding("start of HIP", FAILED, text, f"unset {TOOL_VARIABLE}")
     if others:
-        return Finding("start of HIP", OK, f"the SDK tells of it under `leadline run`, beside {', '.join(others)}")
-    return Finding("start of HIP", OK, "the SDK tells of it under `leadline run`")
+        return Finding("start of HIP", OK, f"the SDK reports it under `leadline run`, as for {', '.join(others)}")
+    return Finding("start of HIP", OK, "the SDK reports it under `leadline run`")

@@ -81,7 +81,7 @@ def check() -> list[Finding]:
     answer = _ask()
     if answer["error"] and not answer.get("devices"):
         text = f"none can be used here: {answer['error']}"
-        advice = "where there should be a GPU, see whether `nvidia-smi` works"
+        advice = "if this machine has a GPU, check whether `nvidia-smi` works"
         if os.environ.get("CUDA_VISIBLE_DEVICES") == "":
             advice = "CUDA_VISIBLE_DEVICES is empty, which hides every GPU; unset it"
         return [Finding("driver", LIMITED, text, advice), _nvtx()]
@@ -129,7 +129,7 @@ def _cupti(answer: dict[str, Any]) -> list[Finding]:
         found = ", ".join(status["copies"])
         findings.append(Finding("copies of CUPTI", LIMITED, f"{len(status['copies'])}: {found}", "remove one of them"))
     if mode == "shared":
-        findings.append(Finding("other tools", OK, "CUPTI is shared with tools that share it too"))
+        findings.append(Finding("other tools", OK, "other tools that can share CUPTI may run at the same time"))
     else:
         text = "CUPTI serves one tool at a time here; Leadline yields to torch.profiler while that runs"
         findings.append(Finding("other tools", LIMITED, text, "CUPTI 13.3 or later can be shared"))
@@ -210,9 +210,9 @@ def _start() -> Finding:
 
     injected = os.environ.get(CUDA_VARIABLE, "")
     if injected and Path(injected).name != INJECT_LIBRARY:
-        text = f"{CUDA_VARIABLE} names another tool ({injected}): only torch tells of it"
+        text = f"{CUDA_VARIABLE} names another tool ({injected}): only torch reports it"
         return Finding("start of CUDA", LIMITED, text, f"unset {CUDA_VARIABLE}")
-    return Finding("start of CUDA", OK, "the driver tells of it under `leadline run`, torch everywhere")
+    return Finding("start of CUDA", OK, "the driver reports it under `leadline run`, torch everywhere")
 
 
 def _nvtx() -> Finding:

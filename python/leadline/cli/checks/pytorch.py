@@ -31,10 +31,10 @@ def check() -> list[Finding]:
         return [*findings, Finding("self-test", FAILED, text, "please report this with the output of --format json")]
     for source, number in result.values["received"].items():
         if number < ENOUGH * CALLS:
-            text = f"only {number:,} of {CALLS:,} known {source} arrived: figures of them are too small"
+            text = f"only {number:,} of {CALLS:,} known {source} arrived: their figures are too small"
             findings.append(Finding("received", FAILED, text, "please report this with the output of --format json"))
     if slower := status.get("slower"):
-        text = f"{slower}, so an operator costs a third more of measuring than it must"
+        text = f"{slower}, so measuring an operator costs a third more than necessary"
         findings.append(Finding("callbacks", LIMITED, text, "please report this with the output of --format json"))
     return [*findings, Finding("self-test", OK, f"{CALLS:,} known operators were seen, forward and backward")]
 

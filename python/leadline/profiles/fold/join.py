@@ -148,7 +148,7 @@ def _ranks(folds: Sequence[Fold]) -> tuple[list[Rank], list[Ids]]:
     placed.sort()
     for (one, *_), (other, *_) in pairwise(placed):
         if one == other or (one[1] == other[1] >= 0):
-            raise SameRankError(f"Rank {one[1]} stands in two of the parts; it would count twice.")
+            raise SameRankError(f"Rank {one[1]} is in two of the parts; it would count twice.")
     maps = [np.zeros(len(fold.ranks), np.int64) for fold in folds]
     for new, (_, at, row) in enumerate(placed):
         maps[at][row] = new

@@ -87,8 +87,8 @@ def _without(fold: Fold, rare: NDArray[np.bool_], most: int) -> Fold:
     together = len(fold.keys)
     paths = int(rare.sum())
     said = (
-        f"Paths that at most {most} of {len(fold.ranks)} ranks have, and that take less than {_LITTLE:.1%} of these, "
-        "stand together below the path they come from; merge with --all-paths to keep each."
+        f"Paths that at most {most} of {len(fold.ranks)} ranks have, and that take less than {_LITTLE:.1%} of "
+        f"these, are combined below their parent path; merge with --all-paths to keep each."
     )
     first = min(fold.groups)
     return replace(

@@ -20,7 +20,7 @@ def gain_text(found: Finding) -> str:
         return f"at most {duration(gain.high_ns)}{whole} {per}; {gain.basis}"
     about = f"about {duration(gain.expected_ns)}{whole} {per}{part}"
     if gain.is_wide and found.measured_by:
-        return f"{about}, but a profile cannot tell it well; to measure it: {found.measured_by}; {gain.basis}"
+        return f"{about}, but a profile cannot estimate it well; to measure it: {found.measured_by}; {gain.basis}"
     return f"{about} ({low} to {duration(gain.high_ns)}); {gain.basis}"
 
 

@@ -140,7 +140,10 @@ def merge_ranks(path: Path) -> Path | None:
         time.sleep(0.1)
     if late:
         names = ", ".join(str(rank) for rank in sorted(late))
-        print(f"leadline: rank {names} has left no whole profile in time; merged without.", file=sys.stderr)
+        print(
+            f"leadline: rank {names} has written no complete profile in time and is not in the merged file.",
+            file=sys.stderr,
+        )
     paths = [path, *(side.with_suffix(SUFFIX) for side in whole)]
     target = path.with_name(path.name.replace(f"_rank{facts.get('rank')}_", "_merged_"))
     write_profile(target, merge_profiles([open_profile(str(one)) for one in paths if one.exists()]))

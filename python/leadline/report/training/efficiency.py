@@ -42,12 +42,12 @@ def efficiency(summary: TrainingSummary) -> str:
     if found.estimate is not None:
         estimate = found.estimate
         lines.append(
-            f"- Second opinion: {_flops(estimate.flops)} by 6 N per token and attention ({number(estimate.tokens)} "
+            f"- Second estimate: {_flops(estimate.flops)} by 6 N per token and attention ({number(estimate.tokens)} "
             f"tokens a step), {_flops(estimate.flops - estimate.attention / 2)} where a causal mask saves half of "
             f"attention; counted is {change((found.flops - found.recomputed) / estimate.flops - 1)} of the first."
         )
     if found.uncounted:
-        lines.append(f"- Not counted, since nothing tells their sizes: {', '.join(map(code, found.uncounted))}.")
+        lines.append(f"- Not counted, because their sizes are not recorded: {', '.join(map(code, found.uncounted))}.")
     rows = [
         [rate.name, rate.precision, _flops(rate.flops), duration(rate.time_ns), f"{_flops(rate.achieved)}/s",
          share(rate.achieved, rate.peak) if rate.peak else "unknown"]

@@ -98,7 +98,7 @@ def render_history(history: RunHistory) -> str:
     for one in history.stretches:
         began = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(one.started_at_ns / 1e9))
         steps = f"{one.first} to {one.last}" if one.steps else "none"
-        word = "slow" if one.slow else "" if one.complete else "no end was seen"
+        word = "slow" if one.slow else "" if one.complete else "its end is missing"
         rows.append(
             [began, str(one.rank), steps, duration(one.mean_ns), duration(one.most_ns), duration(one.between_ns), word]
         )

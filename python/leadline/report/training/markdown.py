@@ -36,9 +36,9 @@ def _run(summary: TrainingSummary) -> str:
         f"{summary.schedule}; profile {code(summary.profile)}.",
     ]
     if summary.missing_ranks:
-        lines += ["", f"**Without rank {_ranges(summary.missing_ranks)}: no end of it was seen.**"]
+        lines += ["", f"**Without rank {_ranges(summary.missing_ranks)}: its end was not recorded.**"]
     if summary.absent_ranks:
-        lines += ["", f"**Without rank {_ranges(summary.absent_ranks)}: it has left nothing in this folder.**"]
+        lines += ["", f"**Without rank {_ranges(summary.absent_ranks)}: it has no file in this folder.**"]
     return "\n".join(lines)
 
 

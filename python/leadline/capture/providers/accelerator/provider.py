@@ -76,12 +76,13 @@ def _sentences(answer: dict[str, Any]) -> list[str]:
         )
     if not answer.get("audited") and not answer.get("calls"):
         found.append(
-            "The loader was not asked about calls, so only callers that were bound already are seen; start the program "
-            "with `leadline run --accelerator`."
+            "The dynamic loader did not report calls, so only callers that were bound before are recorded; start "
+            "the program with `leadline run --accelerator`."
         )
     if answer.get("unreadable"):
         found.append(
-            f"{answer['unreadable']} times an argument led nowhere, as where a type in the accelerator's file is wrong."
+            f"{answer['unreadable']} times an argument could not be read; a type in the accelerator's file may be "
+            "wrong."
         )
     return found
 

@@ -43,7 +43,7 @@ def no_gpu_sentence() -> str:
     if not DRIVER_FILE.exists():
         return (
             f"The program is built for ROCm, but this machine has no AMD GPU driver ({DRIVER_FILE} is missing), so no "
-            "GPU work was measured; where there should be a GPU, see `leadline doctor`."
+            "GPU work was measured; if it has one, run `leadline doctor`."
         )
     if not os.access(DRIVER_FILE, os.R_OK | os.W_OK):
         return (

@@ -36,8 +36,8 @@ class Followed:
         if not self._moved:
             return ""
         places = ", ".join(self._moved)
-        known = f"{self._engine} {self.release} has no {places} as this release of Leadline knows it"
-        return f"{known}; what that tells is missing."
+        known = f"{self._engine} {self.release} has no {places} where this release of Leadline expects it"
+        return f"{known}; figures that need it are missing."
 
     def modules(self, wanted: Iterable[tuple[str, Callable[[ModuleType], None]]]) -> None:
         """Follow each of these modules of the engine once it is imported, or now."""

@@ -30,8 +30,8 @@ _PARTS = {
 _COMPILED = "/jax/core/compile/backend_compile_duration"
 _CACHE_HIT = "/jax/compilation_cache/cache_hits"
 _TAKEN = (
-    "The program took away all listeners of jax.monitoring (clear_event_listeners), so compilations from there to the "
-    "next first run of a program are not in the profile."
+    "The program removed all listeners of jax.monitoring (clear_event_listeners), so compilations are missing until "
+    "the next first run of a program."
 )
 _MACHINERY = (
     *("leadline.", "contextlib", "functools", "jax._src.pjit", "jax._src.api", "jax._src.traceback_util"),

@@ -49,7 +49,7 @@ class Habits:
             copied = self._arguments.look(function, function_name(name), arguments, named, output)
             self._waits.given(copied)
         except Exception as error:
-            self._loss(f"What a program of JAX was given could not be looked at ({error!r}).")
+            self._loss(f"The arguments of a JAX program could not be inspected ({error!r}).")
             return False
         return bool(copied)
 

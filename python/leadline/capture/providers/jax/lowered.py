@@ -59,7 +59,7 @@ class Lowerings:
             try:
                 self._look(arguments, named)
             except Exception as error:
-                self._loss(f"What a program of JAX is made of could not be looked through ({error!r}).")
+                self._loss(f"The operations of a JAX program could not be inspected ({error!r}).")
             return original(*arguments, **named)
 
         self._replaced.attribute(pxla, "lower_sharding_computation", lower)

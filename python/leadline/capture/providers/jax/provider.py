@@ -222,12 +222,12 @@ class JaxProvider:
         settings = jax.config
         if getattr(settings, "jax_disable_jit", False):
             self._loss(
-                "jax_disable_jit is on, so functions run as single operations; there is no program to look into."
+                "jax_disable_jit is on, so functions run as single operations; there is no compiled program to inspect."
             )
         if not getattr(settings, "jax_include_full_tracebacks_in_locations", True):
             self._loss(
                 "jax_include_full_tracebacks_in_locations is off, so operations inside compiled programs have one line "
-                "of their stack; leave it on to see the whole."
+                "of their stack; leave it on to see the whole stack."
             )
         limit = getattr(settings, "jax_traceback_in_locations_limit", -1)
         if limit == 0:
@@ -277,7 +277,7 @@ class JaxProvider:
         try:
             call()
         except Exception as error:
-            self._loss(f"What JAX's arrays and devices hold could not be added up ({error!r}).")
+            self._loss(f"The memory of JAX's arrays and devices could not be read ({error!r}).")
 
     def after(self, key: Key, output: Any) -> bool:
         """See `Follows`."""

@@ -131,7 +131,7 @@ class Waits:
         try:
             self._book(("operator", asked, "", "", "", 0, 0, 0), [("sync_time", ns)])
         except Exception as error:
-            self._loss(f"A wait for JAX's devices could not be noted ({error!r}).")
+            self._loss(f"A wait for JAX's devices could not be recorded ({error!r}).")
 
     def given(self, arrays: list[Any]) -> None:
         """NumPy arrays that a program was given, which its call has copied."""
@@ -144,7 +144,7 @@ class Waits:
             if copied:
                 self._note(copied, [("time", ns), ("call_time", ns)])
         except Exception as error:
-            self._loss(f"A copy to JAX's devices could not be noted ({error!r}).")
+            self._loss(f"A copy to JAX's devices could not be recorded ({error!r}).")
 
     def _note(self, arrays: list[Any], times: list[tuple[str, int]]) -> None:
         place = self._native.place()

@@ -12,8 +12,8 @@ from leadline.capture.providers.jax.windows import Windows
 from leadline.capture.providers.profilers.door import Door
 
 _SERVER = (
-    "The program started JAX's profiler server, which may begin a session at any moment, so operations are not timed "
-    "from there on; their counts go on."
+    "The program started JAX's profiler server, which may begin a session at any moment, so operations are not "
+    "timed after that; they are still counted."
 )
 
 

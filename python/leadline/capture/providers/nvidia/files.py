@@ -31,8 +31,9 @@ def no_gpu_sentence() -> str:
     if any(path.exists() for path in _DEVICE_FILES):
         return ""
     return (
-        "The program is built for CUDA, but this machine shows it no NVIDIA GPU and driver (no /dev/nvidiactl), so no "
-        "GPU work was measured; where there should be a GPU, see whether `nvidia-smi` works."
+        "The program is built for CUDA, but this machine has no visible NVIDIA GPU and driver (no /dev/nvidiactl), so "
+        "no "
+        "GPU work was measured; if this machine has a GPU, check whether `nvidia-smi` works."
     )
 
 

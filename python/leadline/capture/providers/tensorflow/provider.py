@@ -28,8 +28,8 @@ from leadline.capture.providers.tensorflow.windows import Windows
 
 OLDEST = (2, 16)
 _SERVER = (
-    "The program started TensorFlow's profiler server, which may begin a session at any moment, so nodes are not timed "
-    "from there on; counts go on."
+    "The program started TensorFlow's profiler server, which may begin a session at any moment, so nodes are not "
+    "timed after that; they are still counted."
 )
 
 
@@ -154,7 +154,7 @@ class TensorFlowProvider:
         folder = f"{Path(str(tensorflow.__file__)).parent}/"
         if self._memory is not None and not self._memory.install(sys.modules):
             self._memory = None
-            self._loss("This TensorFlow does not tell its tensors, so their memory is not known.")
+            self._loss("This TensorFlow does not report its tensors, so their memory is not known.")
         made = None if self._memory is None else self._memory.made
         runs = Runs(self._native, self._windows.before, self._after, made)
         self._graphs = Graphs(folder)
@@ -168,7 +168,7 @@ class TensorFlowProvider:
         for hidden in (folder, folder.removesuffix("tensorflow/") + "keras/"):
             self._native.hide_folder(hidden)
         if not self._graphs.install(sys.modules.get("tensorflow.python.eager.polymorphic_function.atomic_function")):
-            self._loss("This TensorFlow does not tell the graphs of its functions, so their nodes have no lines.")
+            self._loss("This TensorFlow does not report the graphs of its functions, so their nodes have no lines.")
         self._yield()
         atexit.register(self._windows.close)
         self._status = {"ok": True, "version": version, "message": ""}

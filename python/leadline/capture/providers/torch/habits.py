@@ -151,7 +151,7 @@ class Habits:
                     self._look()
                 self._follow_gradients(optimizer)
             except Exception as error:
-                self._native.count_loss("internal_error", 1, f"Parameters could not be looked at ({error!r}).")
+                self._native.count_loss("internal_error", 1, f"Parameters could not be inspected ({error!r}).")
 
     def _look(self) -> None:
         updated = {id(one): one for several in map(parameters_of, list(self._steps)) for one in several}
