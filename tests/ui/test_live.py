@@ -77,5 +77,5 @@ def test_the_page_moves_on_and_keeps_its_place(tmp_path: Path, browse) -> None:
     assert [int(text) for text in seen["looks"]] == [2, 10], "calls of the first look and of the file"
     assert "layer" in seen["zoomed"] and seen["zoomedLater"] == seen["zoomed"]
     assert seen["search"] == "layer" and seen["page"] == "page-flame"
-    assert seen["held"] == "Held" and seen["unchanged"]
+    assert seen["held"] == "Paused" and seen["unchanged"]
     assert seen["errors"] == []

@@ -251,7 +251,7 @@ def test_what_a_compiled_program_holds_inside_is_in_the_table_of_memory(tmp_path
             {
                 "compute units at work": "as the mean over all of them",
                 "occupancy": "room for wavefronts that was taken on compute units at work",
-                "bank conflicts": "of the turns that LDS took",
+                "bank conflicts": "of the passes that LDS took",
                 "pieces of a load": "of 32 bytes that a load of 64 threads touched; 8 where neighbours read 4 bytes each",
                 "warp instructions": "instructions that wavefronts executed in counted_time",
             },
@@ -262,7 +262,7 @@ def test_what_a_compiled_program_holds_inside_is_in_the_table_of_memory(tmp_path
             {
                 "multiprocessors at work": "as the mean over all of them",
                 "occupancy": "room for warps that was taken on multiprocessors at work",
-                "bank conflicts": "of the turns that shared memory took",
+                "bank conflicts": "of the passes that shared memory took",
                 "pieces of a load": "of 32 bytes that a load of 32 threads touched; 4 where neighbours read 4 bytes each",
                 "warp instructions": "instructions that warps executed in counted_time",
             },

@@ -71,7 +71,7 @@ function memory(profile: Profile, origin: number): Chart[] {
       const kept = thinned(one.live);
       return {
         title: `Live tensor memory, ${name}`,
-        note: "allocated less freed since the window began; what lived before it is not in it",
+        note: "allocated minus freed since the window began; memory allocated before is not included",
         unit: "bytes" as const,
         x: kept.map((i) => one.at[i]),
         lines: [{ name: "live", values: kept.map((i) => one.live[i]) }],
@@ -122,7 +122,7 @@ function busy(profile: Profile, origin: number, end: number): Chart[] {
   return [
     {
       title: "Busy",
-      note: "share of each stretch in which some work ran; overlapping work counts once",
+      note: "share of each interval in which some work ran; overlapping work counts once",
       unit: "share",
       x: Array.from({ length: BINS }, (_, i) => i * bin),
       lines: shown.map(([name, line]) => ({ name, values: [...line.values] })),

@@ -25,7 +25,7 @@ export function reserved(profile: Profile, origin: number): Chart[] {
       const kept = thinned(held);
       made.push({
         title: `Reserved on ${processes.pid.length > 1 ? `${processName(profile, process)}, ` : ""}${where}`,
-        note: `what ${String(told.name)} holds of the device, in use or free`,
+        note: `memory of the device that ${String(told.name)} reserves, in use or free`,
         unit: "bytes",
         x: kept.map((at) => times[at] + movedOf(record) - origin),
         lines: [

@@ -56,8 +56,7 @@ function resultOf(found: Record<string, unknown>, process: string): ToolResult {
   const backends = list(found.backends).map(String).join("+");
   const range = found.range ? `only ${text(found.range)}` : "";
   const warnings: string[] = [];
-  if (found.problem)
-    warnings.push(`It was ended: ${text(found.problem)} What follows is what it had found until then.`);
+  if (found.problem) warnings.push(`The tool was stopped: ${text(found.problem)}. Its results until then follow.`);
   if (isObject(found.lost))
     for (const [what, count] of Object.entries(found.lost))
       warnings.push(`Not seen: ${number(Number(count))} ${what}; sums are lower bounds.`);

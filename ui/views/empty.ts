@@ -7,7 +7,8 @@ import { toolResults } from "../model/tools";
 export function emptyPages(profile: Profile, files: number): Record<string, string> {
   const made: Record<string, string> = {};
   const { events, frames } = profile.tables;
-  if (!events.start_ns.length) made.timeline = "No trace window was recorded: times are known, moments are not";
+  if (!events.start_ns.length)
+    made.timeline = "No trace window was recorded: durations are known, the times of events are not";
   if (!frames.kind.some((_, frame) => profile.kindOfFrame(frame) === "python" && profile.line(frame) > 0))
     made.source = "No Python line is known";
   if (files < 2) made.diff = "One profile is open; compare it with another";

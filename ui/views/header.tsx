@@ -8,8 +8,8 @@ import type { Opened } from "./opened";
 export type LiveState = "live" | "held" | "ended" | "lost";
 
 const LIVE_SAYS: Record<LiveState, [string, string]> = {
-  live: ["Live", "Follows the run; press to hold what is shown"],
-  held: ["Held", "Holds what is shown; press to follow the run"],
+  live: ["Live", "Follows the run; press to pause"],
+  held: ["Paused", "Press to follow the run"],
   ended: ["Ended", "The run has ended; this is its file"],
   lost: ["Not live", "The server has ended; run `leadline view --live` again"],
 };

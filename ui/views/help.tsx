@@ -20,7 +20,7 @@ const KEYS: [string, string][] = [
   ["Enter, double-click", "zoom in"],
   ["+ -, w s, Ctrl and wheel", "zoom freely; a d, dragging and the small picture pan"],
   ["f, m, n", "in the timeline: fit what is selected, mark it as a range, write a note there"],
-  ["Esc", "clear the search, then zoom out; in the timeline let go of what is selected"],
+  ["Esc", "clear the search, then zoom out; in the timeline clear the selection"],
   ["d", "the comparison, where two profiles are open"],
   ["t", "light or dark"],
   ["?", "this list"],

@@ -23,7 +23,7 @@ export function ChangesView({ changes }: { changes: Changes }) {
             <Rows heads={changes.heads} rows={rows} now={now} most={most} />
           </details>
         ) : (
-          <Card title={title} note="a step as a bar from zero; the thin line is its range, the mark the step as it is">
+          <Card title={title} note="a step as a bar from zero; the thin line is its range, the mark the measured step">
             <Rows heads={changes.heads} rows={rows} now={now} most={most} />
           </Card>
         ),

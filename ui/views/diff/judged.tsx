@@ -127,7 +127,7 @@ function Changes({ found }: { found: Comparison }) {
     },
   ];
   return (
-    <Card title="What changed" note="time a step by path, what each itself gained or lost">
+    <Card title="What changed" note="time per step by path; the change of each path's self time">
       <SortTable title="" what="changes" columns={columns} rows={found.changes} sort={3} empty="No path changed." />
     </Card>
   );

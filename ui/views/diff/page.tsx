@@ -176,7 +176,7 @@ function DiffGraph({ view, colouring, select, shown }: GraphProps) {
       <DrawingLayers
         layers={layers.current}
         name="diff"
-        label="Flame graph of the comparison; arrow keys move, Enter zooms, 0 zooms out; the panel beside it says what is selected"
+        label="Flame graph of the comparison; arrow keys move, Enter zooms, 0 zooms out; the panel next to it describes the selection"
       />
     </div>
   );

@@ -13,7 +13,7 @@ export const COLOURINGS = {
   module: "Colour: module",
   heat: "Colour: heat",
   diff: "Colour: change",
-  ranks: "Colour: beside other ranks",
+  ranks: "Colour: compared with other ranks",
 };
 export type ColourName = keyof typeof COLOURINGS;
 

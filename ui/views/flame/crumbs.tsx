@@ -29,7 +29,7 @@ export function Crumbs({ view, zoomed, zoom }: { view: TreeView; zoomed: ViewNod
 export function Transforms({ list, put }: { list: readonly Transform[]; put(list: Transform[]): void }) {
   if (!list.length) return null;
   return (
-    <div class="crumbs" role="group" aria-label="What was done to the tree">
+    <div class="crumbs" role="group" aria-label="Changes to the tree">
       {list.map((one, i) => (
         <button type="button" class="chip" title="Undo" onClick={() => put(list.filter((_, at) => at !== i))}>
           {visible(`${one.name}: ${TRANSFORMS[one.kind]} ×`)}

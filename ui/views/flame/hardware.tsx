@@ -40,7 +40,7 @@ export function Hardware({ view, node }: { view: TreeView; node: ViewNode }) {
           })}
           {turns > 0 ? (
             <tr>
-              <th scope="row" title={say("of the turns that shared memory took")}>
+              <th scope="row" title={say("of the passes that shared memory took")}>
                 bank conflicts
               </th>
               <td>{share(view.valueOf(node, "bank_conflicts"), turns)}</td>

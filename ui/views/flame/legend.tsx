@@ -22,7 +22,7 @@ export function Beside(props: {
       <div class="legend">
         <span>
           <span class="scale" />
-          {`own ${metricName(view.options.metric)}: none to the most of any frame (by its square root)`}
+          {`self ${metricName(view.options.metric)}: from zero to the maximum of any frame (square-root scale)`}
         </span>
       </div>
     );

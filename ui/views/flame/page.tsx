@@ -189,7 +189,7 @@ export function FlamePage({ opened: job, state, set, shown, handle, zoomed: tell
         </select>
         <Toggle
           label="Bottom-up"
-          title="Turn the tree over: at the top what spent it, below its callers (i)"
+          title="Invert the tree: at the top the frames that spent the time, below them their callers (i)"
           on={state.inverted}
           flip={() => flip("inverted")}
         />
@@ -299,7 +299,7 @@ export function FlamePage({ opened: job, state, set, shown, handle, zoomed: tell
           <DrawingLayers
             layers={layers.current}
             name="flame"
-            label="Flame graph; arrow keys move, Enter zooms, Escape zooms out; the panel beside it says what is selected"
+            label="Flame graph; arrow keys move, Enter zooms, Escape zooms out; the panel next to it describes the selection"
           />
           {sandwich ? <Sandwich view={view} node={sandwich} close={() => setSandwich(null)} open={zoom} /> : null}
           <Beside

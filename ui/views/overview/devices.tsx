@@ -119,7 +119,7 @@ function Links({ rows }: { rows: LinkRow[] }) {
     row.link_bytes_s ? share(rate(row) * 1e9, row.link_bytes_s) : "-",
   ]);
   return (
-    <Card title="Between devices" note="copies; what collectives move, their kernels do">
+    <Card title="Between devices" note="copies only; kernels of collectives move their data">
       <Cells heads={["Devices", "Link", "Copies", "Bytes", "Time", "GB/s", "Of the link"]} rows={cells} />
     </Card>
   );
@@ -136,7 +136,7 @@ function Scratch({ rows }: { rows: ScratchRow[] }) {
     duration(row.waited_ns),
   ]);
   return (
-    <Card title="Scratch memory" note="what the driver took for queues while kernels waited; no part of their time">
+    <Card title="Scratch memory" note="memory that the driver allocated while kernels waited; not part of their time">
       <Cells heads={["Kernel", "A thread", "Taken", "Bytes", "Given back", "Waited"]} rows={cells} />
     </Card>
   );

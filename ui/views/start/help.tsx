@@ -12,7 +12,7 @@ const SURE: Record<string, string> = {
   simulated: "the step was replayed with the change, see docs/what-if.md",
   estimated: "a range from what similar changes gained",
   "at most": "a bound: no more than this can be gained",
-  uncertain: "a profile cannot tell it well; the command below measures it",
+  uncertain: "a profile cannot estimate it well; the command below measures it",
 };
 
 export function HelpCard({ opened, start }: { opened: Opened; start: Start }) {
@@ -23,7 +23,7 @@ export function HelpCard({ opened, start }: { opened: Opened; start: Start }) {
       </Card>
     );
   return (
-    <Card title="What would help" note="the first is what to do first; no gain exceeds what the bottleneck leaves">
+    <Card title="What would help" note="in order of priority; no gain exceeds what the bottleneck allows">
       <ol class="helps">
         {start.help.map((one) => (
           <Entry opened={opened} help={one} start={start} />

@@ -13,7 +13,7 @@ export function Known({ verdict }: { verdict: Verdict }) {
     <div class="known">
       <p class="quiet">
         The account splits {account.of === "step" ? "one step" : "the run"} of {duration(account.wall_ns)} without
-        overlap; what nothing explains is a part of its own.
+        overlap; unexplained time is a separate part.
       </p>
       {lanes.map((lane) => (
         <table class="data compact">

@@ -33,7 +33,7 @@ export function GroupedTable({ opened }: { opened: Opened }) {
       cell: (row) => visible(row.keys[at]) || <span class="quiet">none</span>,
     })),
     { title: "Calls", value: (row) => row.calls, cell: (row) => number(row.calls) },
-    { title: "Time", value: (row) => row.time_ns, cell: (row) => duration(row.time_ns), help: "Its own, on the CPU" },
+    { title: "Time", value: (row) => row.time_ns, cell: (row) => duration(row.time_ns), help: "Self time, on the CPU" },
     ...(onDevice
       ? [
           {

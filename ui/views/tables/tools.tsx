@@ -39,7 +39,7 @@ function Result({ opened, result }: { opened: Opened; result: ToolResult }) {
       {result.outputs.map((output) => (
         <Output opened={opened} output={output} />
       ))}
-      {result.outputs.length || result.warnings.length ? null : <Nothing>It found nothing to say.</Nothing>}
+      {result.outputs.length || result.warnings.length ? null : <Nothing>It has no result.</Nothing>}
     </Card>
   );
 }

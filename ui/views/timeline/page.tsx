@@ -206,7 +206,7 @@ function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
           <DrawingLayers
             layers={layers.current}
             name="timeline"
-            label="Timeline; arrow keys select events, Page Up and Page Down go to other lanes, w and s zoom, a and d pan; the panel beside it says what is selected"
+            label="Timeline; arrow keys select events, Page Up and Page Down go to other lanes, w and s zoom, a and d pan; the panel next to it describes the selection"
           />
           {tip ? <Tip opened={opened} timeline={timeline} tip={tip} /> : null}
         </div>
@@ -248,7 +248,7 @@ function Legend({ opened, timeline }: { opened: Opened; timeline: Timeline }) {
           {words}
         </span>
       ))}
-      <span title="A frame that no event of its own measured; it is filled where events below it ran">
+      <span title="A frame without an event; it is filled where events below it ran">
         <span class="dot hollow" />
         hollow: inferred from what ran in it
       </span>
