@@ -153,7 +153,7 @@ def counted(**values):
 
 def test_counters_know_bank_conflicts_and_pieces_of_loads():
     (one,) = found("bank_conflicts", counted(shared_wavefronts=1000, bank_conflicts=600))
-    assert "spends 60 % of shared memory's wavefronts on bank conflicts" in one.title
+    assert "spends 60 % of shared memory's passes on bank conflicts" in one.title
     assert found("bank_conflicts", counted(shared_wavefronts=1000, bank_conflicts=50)) == []
     (one,) = found("uncoalesced", counted(global_requests=100, global_sectors=3200))
     assert "touches 32 pieces of 32 bytes" in one.title

@@ -285,7 +285,7 @@ def test_another_tool_of_the_driver_and_another_backend_are_refused(fakes: dict[
     for others in ("sanitizer+declared", "inductor+sanitizer"):
         ran = Runner(tmp_path)(program(), "--backend", others, tools=ROWS, env=fakes)
         assert ran.code == 2
-        assert "another would tell it twice; name it alone" in ran.err
+        assert "another would report it twice; name it alone" in ran.err
     ran = Runner(tmp_path)(program(), "--backend", "sanitizer+monitor", tools=ROWS, env=fakes)
     assert ran.code == 0, ran.err
     assert len(ran.table("Rows", "launch")) == 4

@@ -274,7 +274,7 @@ def test_shared_cases_lose_no_device_work(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("perfetto_trace.json", '{"traceEvents": [{"ph": "M", "name": "process_name", "pid": 1}]}', "give host.xplane.pb beside it"),
+        ("perfetto_trace.json", '{"traceEvents": [{"ph": "M", "name": "process_name", "pid": 1}]}', "give host.xplane.pb of"),
         ("viz.json", '{"traceEvents": [{"ph": "X", "cat": "FEE", "name": "f", "pid": 1, "tid": 1, "ts": 1, "dur": 2}], "viztracer_metadata": {}}', "VizTracer"),
         ("tool.json", '[{"ph": "B", "name": "f", "pid": 1, "tid": 1, "ts": 1}]', "another tool"),
         ("empty.json", '{"traceEvents": []}', "record it with torch.profiler"),

@@ -89,8 +89,8 @@ def test_what_was_moved_before_is_refused() -> None:
     ("text", "sentence"),
     [
         ("", "is empty; write it with"),
-        ("{}", "line 1 of clocks.json is no output of leadline clock-sync --format json"),
-        ("nonsense", "line 1 of clocks.json is no output"),
+        ("{}", "line 1 of clocks.json is not an output of leadline clock-sync --format json"),
+        ("nonsense", "line 1 of clocks.json is not an output"),
         (
             json.dumps(
                 {"our_boot_id": "a", "boot_id": "b", "reference_ns": 0, "offset_ns": 0, "drift": 2, "half_width_ns": 1}

@@ -21,12 +21,12 @@ def _trial(last: float | None, kind: str, sentence: str) -> Trial:
     [(2.5, "loss after 20 steps", "2.5000 (equal)"), (None, "results after 20 steps", "equal")],
 )
 def test_what_was_computed_is_told_with_and_without_a_loss(last: float | None, head: str, cell: str) -> None:
-    text = table(_trial(last, EQUAL, "equal to the bit"))
+    text = table(_trial(last, EQUAL, "bitwise identical"))
     assert head in text.splitlines()[0]
     assert cell in text.splitlines()[2]
 
 
 def test_a_faster_step_says_what_was_not_compared_and_what_was_compared_in_part() -> None:
     assert "faster by 9 % to 11 %; nothing is compared" in table(_trial(None, UNKNOWN, "nothing is compared"))
-    partly = "equal to the bit in 10 of 99 parameters, and in the norm of each tensor"
+    partly = "bitwise identical in 10 of 99 parameters, and in the norm of each tensor"
     assert f"faster by 9 % to 11 %; {partly}" in table(_trial(2.5, EQUAL, partly))

@@ -87,7 +87,7 @@ def test_text_says_what_to_do(trace, capsys):
     assert main(["whatif", trace]) == 0
     text = capsys.readouterr().out
     assert "1. Train in mixed precision" in text
-    assert "It rests on:" in text
+    assert "Basis:" in text
     assert "bound most by the gpu" in text
     assert "distributed: the number of workers is not given" in text
 

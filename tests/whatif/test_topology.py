@@ -33,7 +33,7 @@ def asked(devices: list[DeviceInfo], workers: int, name: str = "auto") -> tuple[
 def test_fewer_devices_of_a_machine_have_fewer_links(workers: int, gb_s: float) -> None:
     found, said = asked(joined(8), workers)
     assert found == pytest.approx(gb_s) and "assumed" not in said
-    assert f"{workers - 1} xGMI link" in said and "of 64 GB/s from each device, as the profile tells" in said
+    assert f"{workers - 1} xGMI link" in said and "of 64 GB/s from each device, as the profile states" in said
 
 
 def test_the_slowest_link_holds_up_devices_that_are_not_all_joined_alike() -> None:

@@ -14,7 +14,7 @@ enum class Lost : std::uint8_t {
   kPatchedMeanwhile,  // launches that began while another thread patched code
   kNoMemory,          // launches for whose sums the device or the host had no memory
   kRefused,           // launches whose set-up the library refused
-  kNeverCompleted,    // launches that ended without telling their sums
+  kNeverCompleted,    // launches that ended without reporting their sums
   kAtStop,            // launches that were under way when measuring stopped
   kContextGone,       // launches under way in a context that was destroyed
   kRows,              // objects that a launch touched and that found no room in its result

@@ -120,7 +120,7 @@ def diagnose(
         arrived.append(f"{_ranks(victims)} {_are(victims)} late, too, but {_wait(victims)} for others.")
     if victims and not roots and not any(_UNSEEN in waits[rank] for rank in victims):
         arrived.append(
-            f"{_ranks(victims)} wait for each other in groups that they entered in different order: none can go on."
+            f"{_ranks(victims)} wait for each other in groups that they entered in different order: none can continue."
         )
     if roots and not silent:
         lost = []  # whoever left no record there has been found

@@ -123,7 +123,7 @@ class Hub:
 
     def _why_nothing(self, events: frozenset[str], left_out: int) -> str:
         if left_out:
-            return f"{left_out:,} launches were left out, since the run was to look at {self.ranges} only"
+            return f"{left_out:,} launches were left out, because only {self.ranges} were selected"
         modules = [module_of(name) for name in self._backends_named]
         return " and ".join(one.NOTHING for one in modules if one.EVENTS.intersection(events))
 

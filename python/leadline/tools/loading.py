@@ -63,7 +63,7 @@ def parse_options(texts: Iterable[str], tools: Iterable[type[Tool]]) -> dict[str
         if not dot and len(known) == 1:
             tool, name = next(iter(known)), key
         elif not dot:
-            raise ToolError(f"Cannot tell whose option {key!r} is; write TOOL.{key}=VALUE.")
+            raise ToolError(f"It is not clear whose option {key!r} is; write TOOL.{key}=VALUE.")
         if not equals or not name:
             raise ToolError(f"Cannot read the tool option {text!r}; write TOOL.NAME=VALUE.")
         if tool not in known:

@@ -195,7 +195,7 @@ class Runner:
     def _fail(self, why: str) -> None:
         if not self.problem:
             self.problem = why
-            self.tool.context.say(f"the tool {self.name} was ended: {why}; the program and other tools go on.")
+            self.tool.context.say(f"the tool {self.name} was stopped: {why}; the program and other tools continue.")
 
 
 def _after_fork_in_parent() -> None:

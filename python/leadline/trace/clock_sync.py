@@ -57,7 +57,7 @@ def read_relations(text: str, name: str) -> list[Compared]:
             )  # fmt: skip
         except (ValueError, KeyError, TypeError) as error:
             raise TraceError(
-                f"line {number} of {name} is no output of leadline clock-sync --format json ({error})"
+                f"line {number} of {name} is not an output of leadline clock-sync --format json ({error})"
             ) from error
         if abs(one.drift) > _MOST_DRIFT or not np.isfinite(one.offset_ns):
             raise TraceError(f"line {number} of {name} is damaged: clocks do not drift by {one.drift:g}")

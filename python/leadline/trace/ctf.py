@@ -70,7 +70,7 @@ class _Gaps:
         if self.longest_ns < max(_LEAST_JUMP_NS, _JUMP * rest_ns):
             return ""
         return (
-            f"nothing was recorded for {self.longest_ns / _NS:,.0f} s, beside {rest_ns / _NS:.3f} s with events: the "
+            f"nothing was recorded for {self.longest_ns / _NS:,.0f} s, with {rest_ns / _NS:.3f} s of events: the "
             "clock jumped, or recording paused"
         )
 

@@ -14,7 +14,7 @@ _KINDS: tuple[tuple[str, str, str], ...] = (
     (
         r'"schema"\s*:\s*"[\d.]+-chakra|"pytorch_et|"nodes"\s*:\s*\[',
         "an execution trace of PyTorch (graph of operators without their times)",
-        "give the trace that export_chrome_trace wrote beside it",
+        "give the trace that export_chrome_trace wrote with it",
     ),
     (r'"/(host:CPU|device:\w+:\d+)', "XLA's trace for Perfetto", ""),
     (r'"ph"\s*:\s*"[BEbe]"', "a Chrome trace of another tool", _RECORD),
@@ -43,5 +43,5 @@ def refusal(source: Source) -> str:
 def _of_xla(source: Source) -> str:
     folder = source.path.parent if source.path else source.folder
     beside = sorted(one.name for one in folder.glob("*.xplane.pb")) if folder else []
-    instead = f"give {beside[0]} beside it" if beside else "give the .xplane.pb file of the same folder"
+    instead = f"give {beside[0]} of the same folder" if beside else "give the .xplane.pb file of the same folder"
     return f"is what XLA's profiler writes for Perfetto, without programs and lines; {instead}"

@@ -220,8 +220,8 @@ def _taken(found: list[tuple[str, int, int]]) -> list[str]:
         return []
     names = ", ".join(f"{name!r}" for name, _ in taken)
     return [
-        f"{sum(count for _, count in taken)} events have a category that is not known here ({names}); they count as "
-        "what their names and numbers say"
+        f"{sum(count for _, count in taken)} events have a category that is not known here ({names}); their names "
+        "and numbers decide what they are"
     ]
 
 
@@ -232,7 +232,7 @@ def _left_out(found: list[tuple[str, int, int]]) -> dict[str, int]:
         return {}
     names, count = ", ".join(f"{name!r}" for name, _ in left), sum(count for _, count in left)
     return {
-        f"{count} events have a category that is not known here ({names}), and nothing else tells what they are; they "
+        f"{count} events have a category that is not known here ({names}), and nothing else identifies them; they "
         "are left out, and every range is wider by their share": count
     }
 

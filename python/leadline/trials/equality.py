@@ -63,7 +63,7 @@ def equality(base: Run, other: Run, spread: Spread, precision: str) -> Equality:
             last,
         )
     if not base.values and _apart(base, other) is None:
-        return Equality(UNKNOWN, "its results differ in some bits, and hold no numbers to tell how far", last)
+        return Equality(UNKNOWN, "its results differ in some bits, and have no numbers to measure by how much", last)
     equals = (*spread.repeats, *(one for one in spread.rounded if one.variant in ("float32", precision)))
     step, apart = _first_beyond(base, other, equals, _TIMES, precision)
     moved, allowed = _movement(base, other, equals, _TIMES, precision)
@@ -97,10 +97,10 @@ def _same_norms(base: Run, other: Run) -> bool:
 
 def _equal(base: Run) -> str:
     if "norms" not in base.record:
-        return "equal to the bit"
+        return "bitwise identical"
     record = base.record
     return (
-        f"equal to the bit in {record['compared']:,} of {record['parameters']:,} parameters, and in the norm of each "
+        f"bitwise identical in {record['compared']:,} of {record['parameters']:,} parameters, and in the norm of each "
         f"tensor; {size(record['bytes'])} are too much to compare whole"
     )
 

@@ -67,7 +67,7 @@ class Predicted:
 
 def has_held(measured: Mapping[str, float], predicted: Mapping[str, float]) -> bool | None:
     """Whether the measured change lies in the predicted range; None where its median does not, but the change may (its
-    own interval reaches the range): the measurement is too coarse to tell."""
+    own interval reaches the range): the measurement is too coarse to judge."""
     if predicted["low"] <= measured["median"] <= predicted["high"]:
         return True
     apart = measured["high"] < predicted["low"] or measured["low"] > predicted["high"]

@@ -120,7 +120,7 @@ def notes(trial: Trial) -> list[str]:
     head = (
         f"{rounds}, in each {trial.steps} steps after {trial.warm_up} of warm-up, counted by "
         f"{_MARKS.get(trial.mark, trial.mark)}; {noise}{'; ' + device if device else ''}. "
-        "Brackets hold the change in 19 cases of 20."
+        "Brackets are the 95 % interval of the change."
     )
     return [head, *trial.notes]
 
@@ -155,12 +155,12 @@ def _ledger_sentences(found: Summary) -> list[str]:
     lines = [f"{found.entries} measured, {found.predicted} of them predicted with a range."]
     judged = found.predicted - found.open
     if judged:
-        coarse = f"; {found.open} more measurements are too coarse to tell" if found.open else ""
+        coarse = f"; {found.open} more measurements are too coarse to judge" if found.open else ""
         lines.append(
             f"Coverage: {found.held} of {judged} ranges held the measured change "
             f"({percent(found.held / judged)}){coarse}. Sharpness: half a range is {percent(found.half_width)} of the "
             f"step in the median. Error: {percent(found.error)} of the step in the median, at most "
-            f"{percent(found.error_95)} in 19 cases of 20."
+            f"{percent(found.error_95)} in 95 % of the cases."
         )
     if found.unreadable:
         lines.append(f"{found.unreadable} lines could not be read and are left out.")

@@ -1,7 +1,7 @@
 """What a verdict is: the account of one step, the resource that sets its length, the sentence. Plain data.
 
 Times are nanoseconds of one step (of the run, where nothing repeats) and shares are of that step: `of` says which. The
-parts of a lane add up to it exactly; what nothing explains is a part of its own.
+parts of a lane add up to it exactly; unexplained time is a separate part.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ _RULES_OF = {
 }
 """Rules that look at the whole of a part, wherever they put it."""
 _WAITS = {
-    "sleep": ("sleeps", "Find the caller of the sleep (a rate limit, polling); let the loop go on meanwhile."),
+    "sleep": ("sleeps", "Find the caller of the sleep (a rate limit, polling); let the loop continue meanwhile."),
     "child": (
         "waits for a child process",
         "Start the process once before the loop, call a library instead, or wait for its result later.",

@@ -15,7 +15,7 @@ def advice(report: Report) -> list[str]:
     open_ = [p for p in report.scenarios if not p.hypothetical and p.verdict == "cannot tell" and not _costs_time(p)]
     if open_:
         parts = [f"{p.title} ({p.low_gain:.2f}x to {p.high_gain:.2f}x)" for p in open_]
-        lines.append("This trace cannot tell whether these gain: " + ", ".join(parts) + ".")
+        lines.append("This trace does not show whether these gain: " + ", ".join(parts) + ".")
     slower = [p for p in report.scenarios if not p.hypothetical and p.verdict == "slower" and not _costs_time(p)]
     if slower:
         lines.append("These would cost time: " + ", ".join(p.title for p in slower) + ".")
@@ -46,7 +46,7 @@ def _recommend(number: int, prediction: Prediction, report: Report) -> str:
     return (
         f"{number}. {words}: {prediction.verdict}, {prediction.speedup:.2f}x the {per}{extent}, "
         f"{duration(report.replayed_ns)} -> {duration(prediction.predicted_ns)} a step.{certain} "
-        f"It rests on: {basis}."
+        f"Basis: {basis}."
     )
 
 

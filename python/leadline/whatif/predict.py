@@ -329,7 +329,7 @@ class _Base:
             )
         elif len(self.steps_ns) == 1:
             warnings.append(
-                "the window holds one step, which does not tell how steps differ: every range is wider by that"
+                "the window holds one step, which does not show how steps differ: every range is wider by that"
             )
         for prediction in found:
             warnings += [f"{prediction.name}: {text}" for text in prediction.warnings]

@@ -155,7 +155,7 @@ def _explanation(report: Report, *, ranked: bool, markdown: bool = False) -> lis
     else:
         for prediction in report.scenarios:
             touched = ", ".join(f"{number} {what}" for what, number in prediction.applied_to.items())
-            lines.append(f"{prediction.title} rests on:")
+            lines.append(f"Assumptions of {prediction.title}:")
             lines += [f"- {text}" for text in prediction.assumptions]
             lines += [f"- applied to {touched}" if touched else "- nothing in the trace had to change", ""]
     if report.warnings:

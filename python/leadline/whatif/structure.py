@@ -117,7 +117,7 @@ class Structure:
             if abs(less) > _LEAST and not self._on_cpu:
                 # of a recorder whose cost beside a device is not known: between nothing and what it is on a CPU
                 doubts.facts[RECORDER] = (max(-less, 0.0), min(-less, 0.0))
-                sentences = ("what recording cost is unknown: the range holds nothing, and as much as on a CPU",)
+                sentences = ("the cost of recording is unknown: the range includes none, and as much as on a CPU",)
             elif abs(less) > _LEAST:
                 cost = technique("recorder_event_ns", larger_is_faster=False)
                 shift = math.exp(less)
@@ -133,7 +133,7 @@ class Structure:
             if abs(half) > _LEAST:
                 shift *= math.exp(-half)
                 doubts.facts[PAGES] = (abs(half), -abs(half))
-                sentences += (f"{PAGES}, are half as many in both times; the range holds all and none",)
+                sentences += (f"{PAGES}, are half as many in both times; the range includes all and none",)
         if self._unrecorded is not None and self._on_cpu:
             if warmer := _left_warm(self._graph, edited):
                 doubts.facts[CACHES] = (warmer, 0.0)
@@ -143,7 +143,7 @@ class Structure:
             shift *= math.exp(-half)
             doubts.facts[OTHER_RANKS] = (abs(half), -abs(half))
             sentences += (
-                f"{OTHER_RANKS}, shrinks half as much as this rank's step does; the range holds all of it and nothing",
+                f"{OTHER_RANKS}, shrinks half as much as this rank's step does; the range includes all of it and none",
             )
         return Structural(doubts, shift, sentences)
 

@@ -85,10 +85,10 @@ def _told(devices: Sequence[DeviceInfo], workers: int) -> tuple[str, float, str]
         bandwidth = min(sum(one.bytes_s for one in mine) for mine in links)
         each = min(one.bytes_s for mine in links for one in mine)
         said = f"{workers - 1} xGMI link{'s' if workers > 2 else ''} of {each / 1e9:.3g} GB/s from each device"
-        return "xgmi", bandwidth, f"{said}, as the profile tells: {bandwidth / 1e9:.3g} GB/s for each worker"
+        return "xgmi", bandwidth, f"{said}, as the profile states: {bandwidth / 1e9:.3g} GB/s for each worker"
     bandwidth = min(one.bytes_s for mine in links for one in mine)
     some = " and ".join(sorted(kinds))
-    said = f"{some} between the devices, as the profile tells: the slowest link, {bandwidth / 1e9:.3g} GB/s"
+    said = f"{some} between the devices, as the profile states: the slowest link, {bandwidth / 1e9:.3g} GB/s"
     return "pcie", bandwidth, said
 
 

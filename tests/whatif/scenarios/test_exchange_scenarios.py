@@ -100,7 +100,7 @@ def test_a_given_network_needs_the_size_of_what_it_moves(step, ask):
     graph.insert("ncclDevKernel_Generic", TaskKind.COMM, 1, 1000 * US, after=1)
     found = ask(graph, "distributed", world_size="8", bandwidth="1GB/s")
     assert found.fastest_ns == found.slowest_ns == 1100 * US
-    assert found.warnings == ("the trace does not tell the size of 1 collectives; they keep their time",)
+    assert found.warnings == ("the trace does not show the size of 1 collectives; they keep their time",)
 
 
 def test_dgc_scales_the_exchange(step, ask):

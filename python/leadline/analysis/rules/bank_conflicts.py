@@ -29,7 +29,7 @@ class BankConflicts(Rule):
     options = (
         Option("share", 5, "%", "of the device time that the kernel takes"),
         Option("waits", 30, "%", "of its samples wait for shared memory; tiled matrix products wait in 10 to 20 %"),
-        Option("conflicts", 30, "%", "of shared memory's wavefronts, where they were counted; most kernels have a few"),
+        Option("conflicts", 30, "%", "of shared memory's passes, where they were counted; most kernels have a few"),
         Option("samples", 100, "1", "of one kernel; fewer are too few to separate its stall reasons"),
     )  # fmt: skip
 
@@ -60,8 +60,7 @@ class BankConflicts(Rule):
             if found is None or found.conflicts is None or found.conflicts < values["conflicts"]:
                 continue
             title = (
-                f"{case.name(group.row)} spends {percent(found.conflicts)} of shared memory's wavefronts on bank "
-                "conflicts"
+                f"{case.name(group.row)} spends {percent(found.conflicts)} of shared memory's passes on bank conflicts"
             )
             evidence = f"counted for {duration(found.counted_ns)} of the kernel"
             made.append(self._finding(case, group, share, title, found.conflicts, evidence))

@@ -73,8 +73,8 @@ def made_weights(case: Case, rule: str, learn_more: str, values: Values, where: 
                     "large as the weight",
                 ),
                 (
-                    "Multiply the input with the parts instead of building their product (`x @ A.T @ B.T` beside the "
-                    "frozen layer); merge them once where nothing is trained."
+                    "Multiply the input with the parts instead of building their product (`x @ A.T @ B.T` added to "
+                    "the frozen layer); merge them once where nothing is trained."
                     if products
                     else "Build it once a step (once at all where nothing is trained) and keep it for all calls."
                 ),

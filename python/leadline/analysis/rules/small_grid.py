@@ -50,7 +50,7 @@ class SmallGrid(Rule):
                         f"{percent(hot.unused)} of the {word} have none of its blocks; other streams may use them",
                     ),
                     "Give it more to do at once: a larger batch, several of these calls in one, a sum that is split "
-                    "(split-K, a smaller block in Triton), or other work beside it on its own stream.",
+                    "(split-K, a smaller block in Triton), or other work at the same time on its own stream.",
                     self.learn_more,
                     hot.share * hot.unused,
                 )

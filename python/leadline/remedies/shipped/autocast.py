@@ -75,7 +75,7 @@ class Autocast(Remedy):
         if self.chosen == "fp16" and self._scaler.refused:
             return str(self._scaler.refused)
         if not self._coarse:
-            return f"nothing that the modules compute comes out in {self.precision}"
+            return f"no module computes a result in {self.precision}"
         return ""
 
 

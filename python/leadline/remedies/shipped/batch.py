@@ -10,7 +10,7 @@ from leadline.remedies.shipped.loaders import _Loader
 
 class Batch(_Loader):
     name = "batch"
-    changes = "multiplies the batch size of loaders; times are of a sample"
+    changes = "multiplies the batch size of loaders; times are per sample"
     needs = "xN"
     computes_else = True
     scenario = "batch_size"

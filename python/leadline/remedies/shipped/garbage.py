@@ -11,7 +11,7 @@ from leadline.remedies.trial import Trial
 
 class GcFreeze(Remedy):
     name = "gc_freeze"
-    changes = "calls gc.freeze() in the second step: collections pass over what was there before"
+    changes = "calls gc.freeze() in the second step: collections skip objects that exist by then"
 
     def __init__(self, value: str = "") -> None:
         super().__init__(value)

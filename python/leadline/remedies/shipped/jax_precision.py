@@ -57,4 +57,4 @@ class JaxMatmulPrecision(Remedy):
             return f"the program has the precision {self.chosen} already"
         if self._before in _LEAST and self.chosen in _LEAST:
             return "JAX multiplies in its least precise type already"
-        return "on this CPU it changes no product" if jax.default_backend() == "cpu" else ""
+        return "on this CPU it changes no matrix product" if jax.default_backend() == "cpu" else ""

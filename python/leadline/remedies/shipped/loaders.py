@@ -79,7 +79,7 @@ class PersistentWorkers(_Loader):
         if not given.get("num_workers", 0):
             self._reason = "the loaders have no workers"
         elif given.get("persistent_workers"):
-            self._reason = "the workers stay already"
+            self._reason = "the workers persist already"
         else:
             return {"persistent_workers": True}
         return {}

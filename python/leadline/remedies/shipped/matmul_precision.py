@@ -47,7 +47,7 @@ class Float32MatmulPrecision(Remedy):
             return "" if capable else "this GPU has no TF32"
         if self._wanted == "medium" and torch.ops.mkldnn._is_mkldnn_bf16_supported():
             return ""
-        return "on this CPU it changes no product"
+        return "on this CPU it changes no matrix product"
 
 
 class Tf32(Float32MatmulPrecision):

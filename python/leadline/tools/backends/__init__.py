@@ -88,12 +88,12 @@ def parse_backend(asked: str) -> tuple[tuple[str, ...], str]:
             raise ToolError(f"The backend {name} reads a whole run from a file; it goes with no other.")
         if name in _WITHOUT_OTHERS and set(names) - {name, "monitor"}:
             raise ToolError(
-                f"The backend {name} sees every launch itself, so another would tell it twice; name it alone."
+                f"The backend {name} sees every launch itself, so another would report it twice; name it alone."
             )
         if name in _WITH_FILE and not file:
             raise ToolError(f"The backend {name} reads events from a file; write --backend {name}:FILE.")
         if name == "pages" and "declared" in names:
-            raise ToolError("The backends declared and pages both tell every operator; name one of them.")
+            raise ToolError("The backends declared and pages both report every operator; name one of them.")
         if colon and name not in _WITH_FILE:
             raise ToolError(f"The backend {name} reads no file; write --backend {name}.")
     return names, file

@@ -24,7 +24,7 @@ from leadline.tools.tool import Context
 EVENTS = frozenset({"launch", "touched", "value", "count"})
 TRAITS = ("any device", "operators instead of kernels", "upper bound of what is touched", "eager code only")
 DOC = "inputs and outputs of every operator, on any device"
-NOTHING = "no operator ran outside of compiled code while they looked"
+NOTHING = "no operator ran outside of compiled code while the tools ran"
 
 _LAUNCH = ("launch", "kernel", "time", "duration", "flops", "inputs", "thread", "device", "place")
 _TOUCHED = ("launch", "object", "first", "end", "bytes", "elements", "reads", "writes", "time", "place")
@@ -111,7 +111,7 @@ class DeclaredBackend:
 
     def count_unreadable(self, error: Exception) -> None:
         """An operator with tensors that are nothing to look at, such as opaque ones."""
-        self.count_lost(f"operators whose tensors could not be looked at ({type(error).__name__})")
+        self.count_lost(f"operators whose tensors could not be inspected ({type(error).__name__})")
 
     @property
     def skipped(self) -> int:

@@ -23,7 +23,7 @@ from leadline.tools.events import EVENTS as ALL
 from leadline.tools.registry import Names
 from leadline.tools.tool import Context
 
-TRAITS = ("events drawn in a file", "no program is looked at")
+TRAITS = ("events drawn in a file", "no program runs")
 DOC = "events drawn by hand in a file of JSON lines, to try a tool on"
 NOTHING = "the file has none of them"
 

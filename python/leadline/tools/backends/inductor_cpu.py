@@ -123,7 +123,7 @@ class InductorBackend(RowsBackend):
         try:
             self._note(kernel, launch, place, before_ns, after_ns - before_ns, tensors, found)
         except Exception as error:
-            self._rows.count_lost(f"launches whose tensors could not be looked at ({type(error).__name__})")
+            self._rows.count_lost(f"launches whose tensors could not be inspected ({type(error).__name__})")
         return result
 
     def _note(

@@ -17,7 +17,7 @@ from leadline.tools.tool import Context
 EVENTS = frozenset({"operator", "memory", "region", "step", "api", "copy", "set", "synchronize", "device_memory"})
 TRAITS = ("host events", "graphs", "library kernels", "exact")
 DOC = "operators, tensor memory, regions, steps; with a GPU its calls and finished work"
-NOTHING = "nothing of the kind happened while they looked"
+NOTHING = "nothing of the kind happened while the tools ran"
 
 _DOMAIN = {
     "operator": OPERATOR,

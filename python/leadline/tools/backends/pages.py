@@ -35,12 +35,12 @@ from leadline.tools.tool import Context
 EVENTS = frozenset({"launch", "touched", "value", "count"})
 TRAITS = ("CPU", "operators instead of kernels", "pages really touched of inputs", "eager code only", "slow")
 DOC = "pages that operators on the CPU really touch, by faults"
-NOTHING = "no operator ran outside of compiled code while they looked"
+NOTHING = "no operator ran outside of compiled code while the tools ran"
 
 _DECLARED = "touched sets that are declared ones, since their operator could not be watched ({why})"
 
 _REFUSED = {
-    NO_HANDLER: "the program has taken SIGSEGV for itself",
+    NO_HANDLER: "the program handles SIGSEGV itself",
     BUSY: "there was no room to note what it touches",
 }
 """By what the watch answers."""

@@ -17,7 +17,7 @@ from leadline.tools.ranges import Selector
 from leadline.tools.tool import Context
 
 EVENTS = frozenset(ALL)
-TRAITS = ("events of a file", "no program is looked at")
+TRAITS = ("events of a file", "no program runs")
 DOC = "events that `--tool record` kept of an earlier run"
 NOTHING = "the recording has none of them"
 

@@ -72,7 +72,7 @@ LOSSES = (
     "launches that began while another thread patched code",
     "launches for whose sums there was no memory",
     "launches whose set-up the Compute Sanitizer refused",
-    "launches that ended without telling their sums",
+    "launches that ended without reporting their sums",
     "launches that were under way when measuring stopped",
     "launches under way in a context that was destroyed",
     "objects that found no room in the result of a launch",

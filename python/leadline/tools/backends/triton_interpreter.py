@@ -185,7 +185,7 @@ class TritonBackend(RowsBackend):
             try:
                 self._note(number, name, place, before_ns, took_ns, launch)
             except Exception as error:
-                self._rows.count_lost(f"launches whose tensors could not be looked at ({type(error).__name__})")
+                self._rows.count_lost(f"launches whose tensors could not be inspected ({type(error).__name__})")
 
     def _note(self, number: int, name: str, place: int, time_ns: int, took_ns: int, launch: _Launch | None) -> None:
         names, at = self._context.names, signed(place)

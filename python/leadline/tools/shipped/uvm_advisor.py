@@ -37,7 +37,7 @@ class UvmAdvisor(Tool):
     memory = option(bytes, "0", "memory of the device; 0: a third of what the program holds at most")
     ahead = option(int, "4", "launches that the plan looks ahead")
     link = option(float, "25", "bandwidth to the device in 10^9 bytes per second")
-    fault = option(float, "30", "what a fault costs beside its copy, in microseconds")
+    fault = option(float, "30", "what a fault costs in addition to its copy, in microseconds")
     speed = option(float, "0", "kernels run so many times faster than here; 0: at 10^12 bytes a second")
     block = option(
         bytes, "2MiB", "unit of residency; smaller for toy models, and a fault then costs less in proportion"

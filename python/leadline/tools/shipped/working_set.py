@@ -65,7 +65,10 @@ class WorkingSet(Tool):
             {"what": "working set: whole objects of the largest launch", "value": size_text(largest)},
             {"what": "working set: pages of the largest launch", "value": size_text(float(totals["touched"].max()))},
             {"what": "footprint: most tensor memory held at once", "value": size_text(self.footprint)},
-            {"what": "footprint beside the working set", "value": f"{self.footprint / max(largest, 1):.2f} times"},
+            {
+                "what": "footprint compared with the working set",
+                "value": f"{self.footprint / max(largest, 1):.2f} times",
+            },
             {
                 "what": "objects touched at all",
                 "value": f"{len(objects):,}, {size_text(float(whole_bytes.sum()))} in all",

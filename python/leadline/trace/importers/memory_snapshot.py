@@ -28,7 +28,7 @@ from leadline.trace.source import Source, whole_of
 from leadline.trace.tables import TraceError
 
 NAME = "torch's memory snapshot"
-ESTIMATED = f"Made from {NAME}, which tells of memory only: no time was measured."
+ESTIMATED = f"Made from {NAME}, which records memory only: no time was measured."
 UNKNOWN = "(without a stack)"
 BEFORE = "(allocated before the snapshot's history begins)"
 

@@ -138,7 +138,7 @@ class _Booking:
         meta = imported_meta(
             self._source, self._recorder, pid=0, rank=-1, origin_ns=self._begin_ns,
             wall_ns=self._end_ns - self._begin_ns, complete=self._trace.complete,
-            estimated=f"Made from {self._recorder}, which tells of nodes only: what threads did besides is not known.",
+            estimated=f"Made from {self._recorder}, which records nodes only: other work of threads is not known.",
         )  # fmt: skip
         meta["processes"][0]["dataflow"] = self._dataflow()
         return Profile(Tables({**tables.columns, "threads": threads}), meta)

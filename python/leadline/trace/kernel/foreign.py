@@ -96,7 +96,8 @@ def profile_of(recording: KernelRecording) -> Profile:
     meta = imported_meta(
         recording.source, recording.recorder, pid=0, rank=-1, origin_ns=begin + (recording.realtime_ns or 0),
         wall_ns=end - begin,
-        estimated=f"Made from {recording.recorder}, which knows no Python: time of Python is all that a thread ran.",
+        estimated=f"Made from {recording.recorder}, which records no Python: Python's time is all the time that a "
+                  "thread ran.",
     )  # fmt: skip
     clock = {"monotonic_ns": 0, "realtime_ns": recording.realtime_ns or 0, "uncertainty_ns": 0}
     said = {"clock": clock, "boot_id": recording.boot_id, "hostname": recording.host, "clock_name": recording.clock}

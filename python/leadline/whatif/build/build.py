@@ -113,8 +113,8 @@ def _warn(draft: Draft, window: Window) -> None:
     if wrong:
         draft.warnings.append(
             f"the sizes of {wrong} process groups or collectives contradict their members or the job's "
-            f"{draft.trace.world_size} workers; the members, else all workers, are taken for them: load all ranks, or "
-            "trust no answer about the network"
+            f"{draft.trace.world_size} workers; predictions use the members, or else all workers: load all ranks, "
+            "or do not trust predictions about the network"
         )
     doubt_parts(draft, window.found_by)
     total = max(draft.window_ns[1] - draft.window_ns[0], 1)

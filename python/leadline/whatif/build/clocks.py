@@ -186,7 +186,7 @@ def _strangers(related: Mapping[int, _Apart], ends: Sequence[Ends]) -> tuple[str
     which = ", ".join(str(rank) for rank in alone)
     return (
         f"no collective of trace {which} (counted from 0) ends together with one of the others, so their clocks could "
-        "not be compared and they may be of another run: trust no answer about waiting between ranks",
+        "not be compared and they may be of another run: do not trust predictions about waits between ranks",
     )
 
 

@@ -23,7 +23,7 @@ _LARGEST = 2**48
 
 
 def fill(draft: Draft) -> None:
-    """Set the bytes of every collective that has none; 0 stays where the trace does not tell."""
+    """Set the bytes of every collective that has none; 0 stays where the trace does not show."""
     wanted = np.flatnonzero((draft["kind"] == TaskKind.COMM) & (draft["bytes"] == 0))
     parents, details = draft["parent"], draft["detail"]
     known: dict[int, int] = {-1: 0}

@@ -32,8 +32,8 @@ def doubt_parts(draft: Draft, found_by: str) -> None:
         return
     draft.facts[PART_OF_STEP] = True
     draft.warnings.append(
-        f"the trace holds a part of a training step only ({why}): what it says of gains is that of this part, and "
-        f"every range reaches down to none; {mend}"
+        f"the trace holds a part of a training step only ({why}): gains are those of this part, and every range "
+        f"includes no gain; {mend}"
     )
 
 

@@ -78,7 +78,7 @@ class Amp(Scenario):
         assumptions = (
             *compute.assumptions,
             f"element-wise, pooling and batch-norm kernels keep {percent(share)} of the saving from "
-            "moving half the bytes: as much of it as they attain of the memory's bandwidth, where shapes tell",
+            "moving half the bytes: as much of it as they attain of the memory's bandwidth, where shapes are known",
             "losses, softmax and layer norm stay in fp32, and so do the optimizer and the collectives",
             f"casts add {percent(casts)} of the forward kernel time and {cast_calls}",
         )

@@ -131,7 +131,7 @@ def _current(graph: Graph, values: Values) -> tuple[int, str, tuple[str, ...]]:
         known = worker_count(graph)
         if known:
             return known, f"the trace shows {known} worker{'s' * (known > 1)}", ()
-        return 1, "the traced run has worker processes, whose number the trace does not tell: one is assumed", (
+        return 1, "the traced run has worker processes, whose number the trace does not show: one is assumed", (
             "the number of loader workers is not in the trace; add --set current_workers=N",
         )  # fmt: skip
     return 0, "the traced run loads in the training process", ()

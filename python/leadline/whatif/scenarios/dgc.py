@@ -29,7 +29,7 @@ class Dgc(Scenario):
     advice = "compress gradients (deep gradient compression)"
     parameters = (
         Parameter("ratio", Unit.FACTOR, "share of gradient values sent; default from the factor files, 0.1 %"),
-        Parameter("workers", Unit.COUNT, "workers, where the trace does not tell"),
+        Parameter("workers", Unit.COUNT, "workers, where the trace does not show"),
     )
 
     def applicable(self, graph: Graph, values: Values) -> str | None:
@@ -58,13 +58,13 @@ class Dgc(Scenario):
             (
                 f"{percent(ratio)} of the values travel, each with its index: transfers take "
                 f"{percent(scale)} of their time, "
-                f"beside {_HOPS_NS / 1e3:g} µs that do not shrink",
+                f"plus {_HOPS_NS / 1e3:g} µs that do not shrink",
                 f"compression passes {passes:g} times over each gradient at the speed of {source}",
                 WAITING,
                 "accuracy is not predicted",
             ),
             count(collectives=len(exchanges), inserted_kernels=inserted),
-            (f"the trace does not tell the size of {unsized} collectives; compressing them counts as no work",)
+            (f"the trace does not show the size of {unsized} collectives; compressing them counts as no work",)
             if unsized
             else (),
         )

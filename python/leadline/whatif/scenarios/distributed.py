@@ -89,7 +89,7 @@ class Distributed(Scenario):
         slowed = slow_beside(graph, inserted, draw) if workers > 1 else 0
         assumptions = (
             f"{size(total)} of gradients per step in {len(inserted)} all-reduces ({algorithm}), {assumed}",
-            f"a collective takes {overhead:g} of its formula's time; kernels that run beside one are slowed by "
+            f"a collective takes {overhead:g} of its formula's time; kernels that run during one are slowed by "
             f"{technique('overlap_slowdown', larger_is_faster=False).at(draw):g}",
             "every worker takes as long as this one on a batch of the same size; the slowest is "
             f"{late_ns / 1e6:.3g} ms later than the mean one in every step",
@@ -104,7 +104,7 @@ def _rescaled(graph: Graph, values: Values, workers: int, draw: Draw) -> Applied
     before = max(graph.info.world_size, 1)
     if before == 1:
         raise ScenarioError(
-            "distributed: the trace has collectives but does not tell how many workers took part; "
+            "distributed: the trace has collectives but does not show how many workers took part; "
             "record it with torch.distributed initialised, so that the file names its world size."
         )
     given = values.optional("bandwidth")
@@ -138,7 +138,7 @@ def _rescaled(graph: Graph, values: Values, workers: int, draw: Draw) -> Applied
             ),
         ),
         count(collectives=len(tasks)),
-        (f"the trace does not tell the size of {unsized} collectives; they keep their time",) if unsized else (),
+        (f"the trace does not show the size of {unsized} collectives; they keep their time",) if unsized else (),
         samples=workers / before,
     )
 

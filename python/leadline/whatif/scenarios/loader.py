@@ -93,7 +93,7 @@ def fetch_ns(graph: Graph, loads: Selection, draw: Draw) -> float:
 
 def tensors_of_batch(graph: Graph, loads: Selection) -> int:
     """Tensors in a batch: those that the loader stacks, or takes over from a worker, in one step; an input and its
-    labels where the trace does not tell."""
+    labels where the trace does not show."""
     steps = max(np.unique(graph.column("step")[loads.ids]).size, 1)
     for name in (r"^aten::set_$", r"^aten::stack$"):
         per_step = len(loads & graph.select(name=name)) / steps

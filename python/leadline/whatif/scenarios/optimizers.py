@@ -90,7 +90,7 @@ def _by_operators(operators: str, named: list[str]) -> Algorithm | str:
         return f"the arithmetic of {named[0]} is not known here"
     if re.search(r"aten::(_foreach_)?(add|sub|mul|lerp)_?", operators) or "multi_tensor_apply" in operators:
         return SGD if "mul" in operators else PLAIN_SGD
-    return "neither a mark nor its operators tell which optimizer updates the weights"
+    return "neither a mark nor its operators show which optimizer updates the weights"
 
 
 def _multiplies(graph: Graph, update: Selection) -> bool:

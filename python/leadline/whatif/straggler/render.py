@@ -81,7 +81,7 @@ def as_text(report: StragglerReport, *, markdown: bool = False) -> str:
         "",
         f"The last stage explains {_share(report.last_stage.removed_share)} of the loss, "
         f"{worst} {_share(report.worst.removed_share)}.",
-        "It rests on: " + "; ".join(_ASSUMPTIONS) + ".",
+        "Assumptions: " + "; ".join(_ASSUMPTIONS) + ".",
     ]
     return "\n".join(lines) + "\n"
 

@@ -35,7 +35,7 @@ _SPENDS = (
     ),
     (r"/_strptime\.py$", "parsing dates by strptime", "Parse all dates once, before the loop."),
     (r"/(?:warnings|linecache|traceback|tokenize)\.py$", "making warnings or tracebacks", ""),
-    (r"/(?:inspect|ast|typing)\.py$", "looking at source code and signatures", ""),
+    (r"/(?:inspect|ast|typing)\.py$", "inspecting source code and signatures", ""),
     (r"/(?:gzip|_compression|lzma|bz2|zipfile(?:/__init__)?)\.py$", "reading compressed files", _DECODED),
     (r"/(?:fractions|statistics|decimal|_pydecimal)\.py$", "exact arithmetic in Python", ""),
     (r"/(?:subprocess|multiprocessing/popen_\w+)\.py$", "starting processes", ""),
