@@ -42,7 +42,25 @@ INSTEAD = {
     r"\bshall\b": "must, will",
     r"\blaid (over|beside)\b": "aligned with, joined with",
     r"\ball the same\b": "still",
+    r"\bjudged:": "estimate:",
+    r"\bfor want of\b": "because there is no",
+    r"\bfrom there on\b": "above this, after that",
+    r"\bas far as\b": "if, where",
+    r"\b(in|takes?) turns\b": "alternate, in alternating runs",
+    r"\bof itself\b|\bof which nothing is known\b": "say what is known",
+    r"\btells? of\b": "report, record",
+    r"\bin 19 (of 20 cases|cases of 20)\b": "95 % interval",
+    r"\bequal to the bit\b": "bitwise identical",
+    r"\b(rests|rested)\b": "is based on, pauses",
+    r"\bstands? (still|in place of|at the|before the|above)\b": "is stalled, replaces, is",
 }
+OUTSIDE_OF_THE_SCHEMA = {
+    r"\blook(s|ed|ing)? (at|through)\b": "inspect, examine, read",
+    r"\bgo(es)? on\b|\bgone on\b": "continue",
+    r"\bbeside\b": "next to, with, compared with",
+}
+SCHEMA = {"docs/schema.md", "python/leadline/schema.py", "python/leadline/demo/text.py"}
+"""Descriptions of the file format, which still have these words, and the text that the demo trains on."""
 DEVELOPERS = {
     "docs/faults.md",  # names of tests
     "docs/foreign-programs.table.md",
@@ -65,10 +83,11 @@ def sentences(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
-def found(text: str) -> list[str]:
+def found(text: str, path: Path) -> list[str]:
+    of_the_schema = str(path.relative_to(ROOT)) in SCHEMA
     return [
         f"{match.group(0)!r}: write {instead!r}"
-        for pattern, instead in INSTEAD.items()
+        for pattern, instead in (INSTEAD if of_the_schema else INSTEAD | OUTSIDE_OF_THE_SCHEMA).items()
         for match in re.finditer(pattern, text, re.IGNORECASE)
     ]
 
@@ -80,7 +99,7 @@ def test_pages_use_the_words_of_the_field() -> None:
         for page in pages
         if str(page.relative_to(ROOT)) not in DEVELOPERS and page.parent.name not in DEVELOPERS_FOLDERS
         for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1)
-        for one in found(re.sub(r"`[^`]*`", "", line))  # keys and names of code stay what they are
+        for one in found(re.sub(r"`[^`]*`", "", line), page)  # keys and names of code stay what they are
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -90,6 +109,6 @@ def test_what_is_printed_uses_the_words_of_the_field() -> None:
         f"{path.relative_to(ROOT)}:{line}: {one}"
         for path in sorted((ROOT / "python/leadline").rglob("*.py"))
         for line, text in sentences(path)
-        for one in found(text)
+        for one in found(text, path)
     ]
     assert not wrong, "\n".join(wrong)
