@@ -161,15 +161,15 @@ def test_a_model_of_double_precision_is_named(double: int, number: int):
     assert all("of double precision" in one.title and "100 % of the 1.00 k updated" in one.evidence[0] for one in found)
 
 
-def embedding(looked_up: int, whole: int, *more: str):
+def embedding(looked_up: int, whole: int, *lines: str, backward_ms: float = 30, parts: int = 2, more: str = ""):
     return inside(
-        operator("aten::embedding", 10, 0),
+        operator("aten::embedding", 10, 0, more),
         "  " + operator("aten::index_select", 10, 1, f" alloc_bytes={10 * looked_up}/10"),
         "  phase backward",
-        "    " + operator("aten::embedding_dense_backward", 10, 30),
+        "    " + operator("aten::embedding_dense_backward", 10, backward_ms),
         "      " + operator("aten::empty", 10, 0, f" alloc_bytes={10 * whole}/10"),
-        *more,
-        habits={"updated": {"parameters": 1, "bytes": 2 * whole, "double": 0}},
+        *lines,
+        habits={"updated": {"parameters": 1, "bytes": parts * whole, "double": 0}},
     )
 
 
@@ -184,6 +184,46 @@ def test_a_small_vocabulary_and_one_that_the_output_shares_are_left_alone():
     assert told(embedding(120_000, 480_000), "unused_gradients") == []
     shared = ("  phase backward", "    " + operator("MmBackward0", 10, 30, " alloc_bytes=512000000/10"))
     assert told(embedding(120_000, 51_200_000, operator("aten::mm", 10, 1), *shared), "unused_gradients") == []
+
+
+CLIPPING = "python clip_grad_norm_ @ /lib/python3.12/site-packages/torch/nn/utils/clip_grad.py:230"
+
+
+@pytest.mark.parametrize(
+    ("backward_ms", "severities"), [(30, ["info"]), (2, [])], ids=["worth a change of the training", "not worth it"]
+)
+def test_no_sparse_gradients_are_advised_as_they_stand_where_the_steps_clip(backward_ms, severities):
+    norm = "  " + operator("aten::_foreach_norm", 10, 1)
+    found = told(
+        embedding(120_000, 51_200_000, CLIPPING, norm, backward_ms=backward_ms, parts=20),
+        "unused_gradients",
+    )
+    assert [one.severity.value for one in found] == severities
+    assert all("Leave its gradient out of clipping" in one.remedy.partition(". ")[0] for one in found)
+
+
+def test_sparse_gradients_that_nothing_refuses_are_advised_as_they_are():
+    (found,) = told(embedding(120_000, 51_200_000), "unused_gradients")
+    assert found.severity.value == "warning" and found.remedy.startswith("Use nn.Embedding(..., sparse=True)")
+
+
+def test_clipping_of_other_parameters_refuses_no_sparse_gradient():
+    norm = "  " + operator("aten::linalg_vector_norm", 10, 1, ' detail={"shapes":[[64,64],[],[]]}')
+    weight = ' detail={"shapes":[[200000,64],[20]]}'
+    (found,) = told(embedding(120_000, 51_200_000, CLIPPING, norm, more=weight), "unused_gradients")
+    assert "Leave its gradient out" not in found.remedy
+
+
+def test_sharded_parameters_have_no_sparse_gradients():
+    scatter = operator("c10d::_reduce_scatter_base_", 10, 1)
+    assert told(embedding(120_000, 51_200_000, scatter), "unused_gradients") == []
+
+
+def test_an_optimizer_with_weight_decay_is_no_sparse_one(tmp_path):
+    for given, says in (("weight_decay=0.01", True), ("weight_decay=0", False), ("lr=0.1", False)):
+        (tmp_path / "net.py").write_text(f"optimizer = torch.optim.Adam(model.parameters(), {given})\n")
+        (found,) = told(embedding(120_000, 51_200_000, f"python main @ {tmp_path}/net.py:1"), "unused_gradients")
+        assert ("give it no weight decay" in found.remedy.lower()) is says
 
 
 def test_gradients_that_are_cleared_before_their_optimizer_steps_are_named():

@@ -11,6 +11,7 @@ from leadline.analysis.columns import nearest
 from leadline.analysis.rules.backward_lines import backward_lines
 from leadline.analysis.rules.base import Case, Finding, Severity, Values
 from leadline.analysis.rules.habits import habits, modules_named
+from leadline.analysis.rules.sparse_gradients import sparse_gradients
 from leadline.analysis.rules.words import listed
 from leadline.units import abbreviated, duration, percent, size
 
@@ -92,10 +93,13 @@ def mostly_zero(case: Case, rule: str, learn_more: str, values: Values) -> list[
         share = (ns + applied) / max(case.cost_of_all, 1)
         if share < values["info"]:
             continue
+        sparse = sparse_gradients(case, int(owner[row]))
+        if not sparse.possible or (sparse.changes and share < values["share"]):
+            continue
         made.append(
             Finding(
                 rule,
-                Severity.WARNING if share >= values["share"] else Severity.INFO,
+                Severity.WARNING if share >= values["share"] and not sparse.changes else Severity.INFO,
                 f"At most {percent(used / whole)} of an embedding's gradient is not zero; making and applying it takes "
                 f"{percent(share)} of {case.cost_name}",
                 case.gain_sums(
@@ -105,9 +109,7 @@ def mostly_zero(case: Case, rule: str, learn_more: str, values: Values) -> list[
                 (row,),
                 unique_lines((*lines_that_call(case, ("Embedding", "EmbeddingBag")), *case.lines([int(owner[row])]))),
                 (f"a gradient of {size(whole)} for {size(used)} that a step looks up",),
-                "Use nn.Embedding(..., sparse=True) and its own optimizer (torch.optim.SparseAdam, SGD or "
-                "Adagrad), so that only gradients of rows in use are computed and applied. Weights shared with an "
-                "output layer have a dense gradient anyway.",
+                sparse.remedy,
                 learn_more,
                 share,
             )
