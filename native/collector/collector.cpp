@@ -111,7 +111,7 @@ NodeId Collector::place(Lane& lane, ThreadState& thread, bool in_event) noexcept
     }
     return resolve(lane, path);
   } catch (...) {
-    losses().count(LossKind::kInternalError, 1, "an event could not be handled, most likely for want of memory");
+    losses().count(LossKind::kInternalError, 1, "an event could not be handled, most likely because memory ran out");
     path.clear();  // it may be in the middle of a change
     thread.operators_open = 0;
     return lane.tree->root();

@@ -78,7 +78,7 @@ ThreadTree::Place* Collector::below_native(Lane& lane, CallPath& path, ThreadTre
   found = place;
   return place;
 } catch (const std::bad_alloc&) {
-  losses().count(LossKind::kInternalError, 1, "an operator has no native frames for want of memory");
+  losses().count(LossKind::kInternalError, 1, "an operator has no native frames because memory ran out");
   return above;
 }
 

@@ -230,7 +230,7 @@ void ActivityFold::place_graph_node(const Work& work, leadline_gpu_activity_even
       activity.via_kind = LEADLINE_VIA_INSTANTIATE;
       ++counters_.graph_nodes_unknown;
       count_loss(LossKind::kNodesDropped, 1,
-                 "Nodes of graphs inside of graphs that the GPU's library does not tell of hang under the place that "
+                 "Nodes of graphs inside of graphs that the GPU's library does not report are below the place that "
                  "made the whole executable, without the path of their capture.");
       return;
     case GraphMap::Origin::kInstantiated:
@@ -366,9 +366,10 @@ void ActivityFold::settle_before(std::int64_t time_ns) {
   for (auto& [index, device] : devices_) {
     const std::uint64_t late = device.timeline->totals().late;
     device.timeline->sweep_before(time_ns);
-    count_loss(LossKind::kGpuRecordsDropped, device.timeline->totals().late - late,
-               "Records of GPU work came so late that the time of the device in which they lie had been told as idle; "
-               "the work itself is in the profile.");
+    count_loss(
+        LossKind::kGpuRecordsDropped, device.timeline->totals().late - late,
+        "Records of GPU work came so late that the time of the device in which they lie had been reported as idle; "
+        "the work itself is in the profile.");
   }
   launches_.forget_places_before(time_ns);
 }
@@ -379,11 +380,11 @@ void ActivityFold::finish() noexcept {
     launches_.watermark();  // what was written last is read as well
     for (auto& [index, device] : devices_) device.timeline->finish();
   } catch (...) {
-    count_loss(LossKind::kInternalError, 1, "There was no memory to tell until when devices were busy.");
+    count_loss(LossKind::kInternalError, 1, "There was no memory to compute until when devices were busy.");
   }
   count_loss(LossKind::kInternalError, launches_.forgotten(),
-             "There was no room to keep all launches and regions until the records of their work came, so some work is "
-             "told without its place, and idle time at the launch that ended it.");
+             "There was no room to keep all launches and regions until the records of their work came, so some work "
+             "is reported without its place, and idle time at the launch that ended it.");
 }
 
 std::map<std::int32_t, DeviceTotals> ActivityFold::totals() const {

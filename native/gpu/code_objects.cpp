@@ -67,7 +67,7 @@ void CodeObjects::write_kept() noexcept {
     kept_bytes_.fetch_sub(copy.image.size(), std::memory_order_relaxed);
     left_out_.fetch_add(1, std::memory_order_relaxed);
     count_loss(LossKind::kCodeUnavailable, 1,
-               "Code of the device could not be written beside the segments, so its samples have no source lines; see "
+               "Code of the device could not be written next to the segments, so its samples have no source lines; see "
                "whether the disk is full.");
   }
 }

@@ -89,7 +89,7 @@ void ScratchMemory::settle(std::int64_t until_ns, const Tell& tell) noexcept {
       tell_one(waiting, tell);
     } catch (...) {
       ++counters_.dropped;
-      count_loss(LossKind::kGpuRecordsDropped, 1, "There was no memory to tell of scratch memory.");
+      count_loss(LossKind::kGpuRecordsDropped, 1, "There was no memory to record scratch memory.");
     }
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
   }

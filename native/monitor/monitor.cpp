@@ -162,7 +162,7 @@ bool Monitor::contained(ThreadState& state, const Handle& handle) noexcept {
   try {
     return handle();
   } catch (...) {
-    losses().count(LossKind::kInternalError, 1, "an event could not be handled, most likely for want of memory");
+    losses().count(LossKind::kInternalError, 1, "an event could not be handled, most likely because memory ran out");
     forget_scopes(state);
     return true;
   }

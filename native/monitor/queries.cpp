@@ -109,7 +109,7 @@ leadline_status Monitor::call_path(uint32_t sources, leadline_frame* frames, siz
     if (busy) state->path.sync();  // inside an event the path is up to date already
     if ((sources & LEADLINE_SOURCE_NATIVE) != 0 && native() != nullptr) inner = native_frames(*native(), state->path);
   } catch (...) {
-    losses().count(LossKind::kInternalError, 1, "a call path could not be read for want of memory");
+    losses().count(LossKind::kInternalError, 1, "a call path could not be read because memory ran out");
     forget_scopes(*state);
     *count = 0;
     return LEADLINE_ERROR_NO_MEMORY;

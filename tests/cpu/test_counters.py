@@ -206,7 +206,7 @@ def test_events_of_the_processor_are_counted_by_their_names(place, pmu) -> None:
             ("r1", "r2", "r3", "r4", "r5"),
             "No more than 4 counters are read by the names of events at a time; leave out r5.",
         ),
-        (("PAPI_FP_OPS",), "PAPI_FP_OPS is none of PAPI's names that one counter stands for; "),
+        (("PAPI_FP_OPS",), "PAPI_FP_OPS is not one of PAPI's names for a single counter; "),
         (("gpu/event=1/",), "This machine has no counters called gpu, as gpu/event=1/ asks for; "),
     ],
 )

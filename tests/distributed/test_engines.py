@@ -72,7 +72,7 @@ def test_a_scheduler_that_is_gone_costs_a_sentence(job: Path, capsys, monkeypatc
 @pytest.mark.parametrize(
     ("scheduler", "why"),
     [
-        ("tcp://10.1.2.3:8786", "not secured"),
+        ("tcp://10.1.2.3:8786", "not encrypted"),
         ("ray", "There is no scheduler"),
         ("processes:x", "There is no scheduler"),
     ],

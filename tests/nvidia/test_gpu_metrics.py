@@ -130,7 +130,7 @@ def test_what_was_counted_is_shown_and_names_its_faults(
     text = capsys.readouterr().out
     assert "replay" in text and "24.0" in text and "75 %" in text
     titles = [one.title for one in analyze(replayed, ["bank_conflicts", "uncoalesced"])]
-    assert any("75 % of shared memory's turns" in title for title in titles)
+    assert any("75 % of shared memory's passes" in title for title in titles)
     assert any("touches 24 pieces of 32 bytes" in title for title in titles)
 
 

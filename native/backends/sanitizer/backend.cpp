@@ -62,7 +62,7 @@ std::string Backend::start() {
     const abi::Result enabled = f.enable_domain(1, subscriber_, domain);
     if (enabled == abi::kSuccess) continue;
     stop(std::chrono::milliseconds(0));
-    return "the Compute Sanitizer tells nothing of launches: " + library_->words(enabled);
+    return "the Compute Sanitizer reports no launches: " + library_->words(enabled);
   }
   worker_ = own_thread([this] { work(); });
   return "";

@@ -33,7 +33,7 @@ Pattern::Pattern(const std::string& text, std::string* error) {
   bool foreign = false;
   for (const std::string_view one : kForeign) foreign = foreign || text.find(one) != std::string::npos;
   given_ = !foreign && regcomp(&compiled_, extended(text).c_str(), REG_EXTENDED | REG_NOSUB) == 0;
-  if (!given_) *error = "it looks at kernels as they start and can read simple patterns only, not '" + text + "'";
+  if (!given_) *error = "it selects kernels as they start and can read simple patterns only, not '" + text + "'";
 }
 
 Pattern::~Pattern() {

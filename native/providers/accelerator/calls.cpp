@@ -242,7 +242,7 @@ void Calls::begin(const Function& function, Frame& frame) noexcept {
     // Known before the call, so its end may come at any time from now on.
     if (makes_work && in_flight_.put(space_of(function), call.id, call.request).forgot) {
       gpu::count_loss(LossKind::kGpuWorkUnfinished, 1,
-                      "Work of an accelerator was launched under an id whose earlier work was not told to have ended.");
+                      "Work of an accelerator was launched under an id whose earlier work was not reported as ended.");
     }
   }
   const Argument* completion = function.with(Role::kCompletion);
@@ -304,7 +304,7 @@ void Calls::after_return(OpenCall& call, const Frame& frame) noexcept {
       if (put.forgot) {
         gpu::count_loss(
             LossKind::kGpuWorkUnfinished, 1,
-            "Work of an accelerator was launched under an id whose earlier work was not told to have ended.");
+            "Work of an accelerator was launched under an id whose earlier work was not reported as ended.");
       }
     }
   }

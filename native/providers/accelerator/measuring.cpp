@@ -169,9 +169,9 @@ void Measuring::stop() {
   fold_.finish();
   describe_devices();
   gpu::count_loss(LossKind::kGpuWorkUnfinished, tables_.launches.outstanding(),
-                  "The end of some work of an accelerator was not told before measuring stopped.");
+                  "The end of some work of an accelerator was not reported before measuring stopped.");
   gpu::count_loss(LossKind::kGpuRecordUnattributed, calls_.unclaimed(),
-                  "An accelerator told the end of work whose launch was not seen.");
+                  "An accelerator reported the end of work whose launch was not seen.");
 }
 
 void Measuring::abandon(leadline_subscription* places) noexcept {

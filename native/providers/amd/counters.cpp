@@ -115,8 +115,8 @@ bool DispatchCounter::set_up(const GpuAgent& gpu, std::string* why) {
     refuse("This device (" + gpu.architecture + ") does not count " + gpu::listed(device.choice.unknown) + ".");
   }
   if (!device.choice.left_out.empty()) {
-    refuse("This device (" + gpu.architecture + ") cannot count " + gpu::listed(device.choice.left_out) + " beside " +
-           gpu::listed(device.choice.taken) + "; ask for them in a run of their own.");
+    refuse("This device (" + gpu.architecture + ") cannot count " + gpu::listed(device.choice.left_out) +
+           " together with " + gpu::listed(device.choice.taken) + "; ask for them in a run of their own.");
   }
   said_.chips += (said_.chips.empty() ? "" : ", ") + gpu.architecture;
   said_.metrics = device.choice.taken;

@@ -56,7 +56,7 @@ bool Measuring::start(std::string* message, bool paused) {
   clock_ = gpu::measure_clock(clock_of(source_));
   if (!clock_.known) {
     *message =
-        std::string(source_.name()) + " (" + source_.path() + ") does not tell its time, so GPU work is not measured";
+        std::string(source_.name()) + " (" + source_.path() + ") does not report its time, so GPU work is not measured";
     return false;
   }
   if (!options_.recording.empty()) {
@@ -297,8 +297,8 @@ std::string Measuring::why_silent() const {
                        : "rocprofiler-sdk does not see the queues of this program, as where HSA had started "
                          "before it or another tool holds them; see `leadline doctor`.");
   }
-  return seen + "rocprofiler-sdk was told of " + std::to_string(callbacks_.requests()) +
-         " pieces of work and handed over none; see its own messages with ROCPROFILER_LOG_LEVEL=info.";
+  return seen + "rocprofiler-sdk received " + std::to_string(callbacks_.requests()) +
+         " pieces of work and reported none; see its own messages with ROCPROFILER_LOG_LEVEL=info.";
 }
 
 bool Measuring::flush(double timeout_s) {

@@ -46,7 +46,7 @@ void Booker::book(SampledThread& thread) noexcept {
       book(thread, words_);
     }
   } catch (...) {
-    losses().count(LossKind::kInternalError, 1, "a CPU sample could not be booked for want of memory");
+    losses().count(LossKind::kInternalError, 1, "a CPU sample could not be recorded because memory ran out");
     if (thread.path != nullptr) thread.path->clear();
   }
 }

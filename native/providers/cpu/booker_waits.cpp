@@ -58,7 +58,7 @@ leadline_context Booker::waiting_at(SampledThread& thread, Wait* what) noexcept 
       if (in_api(place)) *what = Wait::kDevice;
     }
   } catch (...) {
-    losses().count(LossKind::kInternalError, 1, "a wait could not be booked for want of memory");
+    losses().count(LossKind::kInternalError, 1, "a wait could not be recorded because memory ran out");
     if (thread.path != nullptr) thread.path->clear();
     *what = Wait::kRunning;
   }

@@ -161,8 +161,7 @@ std::optional<EventCode> event_named(const std::string& name, std::string* why, 
   why->clear();
   if (by_hand(name)) return EventCode{PERF_TYPE_RAW, *number(std::string_view(name).substr(1), 16)};
   if (name.starts_with("PAPI_")) {
-    *why = name +
-           " is none of PAPI's names that one counter stands for; name the processor's own event (papi_avail -e " +
+    *why = name + " is not one of PAPI's names for a single counter; name the processor's own event (papi_avail -e " +
            name + " shows which).";
     return std::nullopt;
   }

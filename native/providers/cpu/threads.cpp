@@ -241,7 +241,7 @@ void Threads::run() {
     try {
       list();
     } catch (...) {
-      losses().count(LossKind::kInternalError, 1, "threads could not be listed for want of memory");
+      losses().count(LossKind::kInternalError, 1, "threads could not be listed because memory ran out");
     }
     helper_ns_.store(before_ns + thread_cpu_ns(), std::memory_order_relaxed);
   }

@@ -370,7 +370,7 @@ bool KernelReplay::stop() {
   if (answered) return true;
   gpu::count_loss(LossKind::kProviderUnavailable, 1,
                   "CUPTI did not answer in time when kernels ceased to be replayed for their counters; the "
-                  "program goes on without them.");
+                  "program continues without them.");
   return false;
 }
 

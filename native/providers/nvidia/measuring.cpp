@@ -319,7 +319,7 @@ bool Measuring::ask(const char* what, std::function<void()> calls) {
     fatal_.store(true, std::memory_order_relaxed);
     const std::string said = std::string("CUPTI did not answer in time when it was ") + what +
                              ", so GPU work is not measured from here on, and what it had not handed over is missing; "
-                             "the program goes on without it.";
+                             "the program continues without it.";
     gpu::count_loss(LossKind::kProviderUnavailable, 1, said.c_str());
   }
   return false;
@@ -397,13 +397,14 @@ void Measuring::stop() {
   recorder_.reset();
   describe_devices();
   if (sampling_ && sampler_->records() != SampledRecords::kAll && sampler_->details().message.empty()) {
-    gpu::count_loss(LossKind::kProviderUnavailable, 1,
-                    sampler_->records() == SampledRecords::kNone
-                        ? "Kernels, copies and sets of memory have no times in a run that samples instructions, since "
-                          "CUPTI gives no samples beside records of kernels; run once without --instructions for them."
-                        : "Copies and sets of memory on the device are not measured in a run that samples "
-                          "instructions, since CUPTI keeps records of kernels only beside samples; run once without "
-                          "--instructions for them.");
+    gpu::count_loss(
+        LossKind::kProviderUnavailable, 1,
+        sampler_->records() == SampledRecords::kNone
+            ? "Kernels, copies and sets of memory have no times in a run that samples instructions, since "
+              "CUPTI cannot take samples and record kernels at the same time; run once without --instructions for them."
+            : "Copies and sets of memory on the device are not measured in a run that samples "
+              "instructions, since CUPTI records only kernels while it samples; run once without "
+              "--instructions for them.");
   }
   const std::uint64_t outstanding = tables_.launches.outstanding();
   gpu::count_loss(LossKind::kGpuWorkUnfinished, outstanding > dropped_ ? outstanding - dropped_ : 0,

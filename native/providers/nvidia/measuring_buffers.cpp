@@ -90,7 +90,7 @@ void Measuring::follow_launches_that_are_missed() noexcept {
   }
   subscription_.follow_runtime_launches();
   gpu::count_loss(LossKind::kProviderUnavailable, 1,
-                  "This CUPTI does not tell of launches by the driver's callbacks, so the first kernels are on no call "
+                  "This CUPTI does not report launches by the driver's callbacks, so the first kernels are on no call "
                   "path; launches are followed by the runtime's callbacks since.");
 }
 

@@ -76,7 +76,7 @@ bool PcSampler::begin() {
   }
   if (options_.mode == cupti::SamplingMode::kSerialised && version_ < cupti::kVersion12_4) {
     refuse(
-        "Instructions are not sampled launch by launch because CUPTI tells launches from 12.4 on; leave out "
+        "Instructions are not sampled launch by launch because CUPTI reports single launches from 12.4 on; leave out "
         "`=serialised`, or install a newer nvidia-cuda-cupti.");
     return false;
   }

@@ -108,7 +108,7 @@ bool PmSampler::choose(Device& device, const std::vector<std::uint8_t>& availabl
     refuse("This device (" + device.chip + ") does not count " + listed(choice.unknown) + ".");
   }
   if (!choice.left_out.empty()) {
-    refuse("This device (" + device.chip + ") cannot count " + listed(choice.left_out) + " beside " +
+    refuse("This device (" + device.chip + ") cannot count " + listed(choice.left_out) + " together with " +
            listed(choice.taken) + "; ask for them in a run of their own, or with --replay.");
   }
   return true;
@@ -297,8 +297,8 @@ void PmSampler::align(Device& device, gpu::CounterBatch& batch, std::int64_t clo
 bool PmSampler::stop() {
   if (windows_.stop(answer_limit())) return true;
   refuse(
-      "GPU metrics are not counted from here on because CUPTI did not answer in time; the program goes on "
-      "without them.");
+      "GPU metrics are not counted from here on because CUPTI did not answer in time; the program continues without "
+      "them.");
   return false;
 }
 

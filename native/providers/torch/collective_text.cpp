@@ -97,7 +97,7 @@ const char* CollectiveText::describe(const Symbols& symbols, FlightRecorder::Whe
                                            : append(&text_, *static_cast<const Described<std::string>*>(object), where);
     return known ? text_.c_str() : nullptr;
   } catch (...) {
-    losses().count(LossKind::kInternalError, 1, "there was no memory for what a collective says of itself");
+    losses().count(LossKind::kInternalError, 1, "there was no memory for the description of a collective");
     return nullptr;
   }
 }

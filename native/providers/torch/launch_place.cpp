@@ -40,7 +40,7 @@ LaunchPlace::LaunchPlace(const Symbols& symbols) noexcept {
     open(symbols, place);
   } catch (...) {
     losses().count(LossKind::kInternalError, 1,
-                   "there was no memory to keep where a collective was launched, so its work stands where it ran");
+                   "there was no memory to keep where a collective was launched, so its work is shown where it ran");
   }
 }
 

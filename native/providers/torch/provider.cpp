@@ -303,7 +303,7 @@ bool Provider::attach(const ProviderOptions& options, std::string* message) {
   g_shared.keeps_names = OperatorNames::follow();
   if (offsets) g_shared.offsets = *offsets;
   g_shared.shapes = options.shapes && symbols->input_shapes != nullptr;
-  if (options.shapes && !g_shared.shapes) append(message, "this torch does not tell the shapes of inputs");
+  if (options.shapes && !g_shared.shapes) append(message, "this torch does not report the shapes of inputs");
   g_shared.plain = g_shared.has_offsets && g_shared.keeps_names && g_shared.offsets.schema != 0 && !g_shared.shapes;
   if (options.memory) {
     const bool memory = memory_.attach(&why);
