@@ -61,6 +61,7 @@ def measured(
     *arguments: str,
     environment: dict[str, str] | None = None,
     options: tuple[str, ...] = (),
+    status: int = 0,
 ) -> Ran:
     """Run a program of `programs/` under `leadline run` with options in a folder, with arguments of its own."""
     output = folder / f"{name}.leadline"
@@ -72,7 +73,7 @@ def measured(
         env={**os.environ, "JAX_PLATFORMS": "cpu", **(environment or {})},
         cwd=folder,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == status, done.stderr
     return Ran(folder, leadline.open(output), done.stdout, done.stderr)
 
 

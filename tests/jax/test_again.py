@@ -35,4 +35,13 @@ def test_each_reason_names_what_was_different(run: Callable[..., Ran]) -> None:
         assert one.remedy.startswith(remedies[function]), function
         [(times, text)] = [value for (name, _), value in told.items() if name == function]
         assert one.evidence[1] == f"{times} times: {text}"
+        assert f"({text})" in one.title, "the verdict's sentence names the argument, too"
+    assert "take number out of static_argnums" in next(one.remedy for one in found if one.title.startswith("powered"))
     assert len(found) == 2
+
+
+def test_reasons_are_told_while_the_program_runs(run: Callable[..., Ran]) -> None:
+    """As `leadline why` reads them, whose first verdict comes long before the end."""
+    noted = run("ends_at_once.py", status=-9).profile.meta["available"]["jax"]["habits"]["recompiled"]
+    (one,) = [one for one in noted if one["function"] == "powered"]
+    assert (one["kind"], one["times"]) == ("static", 4)

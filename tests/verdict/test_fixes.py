@@ -78,6 +78,20 @@ def test_a_fix_is_whole_clauses(remedy: str, fix: str) -> None:
     assert _imperative(remedy) == fix
 
 
+@pytest.mark.parametrize(("own_ms", "proposed"), [(0.3, False), (0.6, True)])
+def test_what_gains_less_than_a_fiftieth_of_the_step_is_no_fix(own_ms: float, proposed: bool) -> None:
+    """Half of a function's own time is what a change of it gains, and all of it what it gains at most."""
+    lines = (
+        "python main @ /home/ada/train.py:43",
+        f"  python prepare @ /home/ada/data.py:6 | cpu_sample={int(own_ms * 1e7)}/40",
+    )
+    verdict = training(*lines).verdict
+    assert [one.place.text for one in verdict.fixes if one.rule == "python_overhead" and one.place] == (
+        ["data.py:6"] if proposed else []
+    )
+    assert all(one.gain_ns * 50 >= verdict.account.wall_ns for one in verdict.fixes)
+
+
 @pytest.mark.parametrize("dense_ms", [0.8, 1, 2, 6])
 @pytest.mark.parametrize("loading_ms", [1, 4])
 def test_the_reason_of_the_first_fix_stands_above_it(dense_ms: float, loading_ms: int) -> None:

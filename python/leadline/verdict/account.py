@@ -97,7 +97,7 @@ def _booked(ledger: Ledger) -> tuple[int, tuple[Part, ...], tuple[str, ...]]:
     _waits(ledger)
     fill_between(ledger, wall)
     if not ledger.span.clocked:
-        notes.append("no clock measured the step: its length is the sum of its operators, phases and waits")
+        notes.append("the length of the step is an estimate, the sum of its operators, phases and waits")
     if ledger.booked > wall:  # operators of several threads at a time, or samples that are few
         if ledger.booked > _NEARLY * wall:
             notes.append("parts were measured on several threads and are scaled to the whole")

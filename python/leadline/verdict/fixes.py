@@ -54,7 +54,7 @@ def fixes(found: Sequence[Finding], account: Account, resource: Resource, others
         expected, high = min(_expected(one, account), most), min(_scaled(one.gain.high_ns, one, account), most)
         imperative = _imperative(one.remedy)
         said = one.of_place and any(imperative == fix.do for fix in made)
-        if key in seen or said or high < _WORTH * account.wall_ns or _says_where_only(one):
+        if key in seen or said or expected < _WORTH * account.wall_ns or _says_where_only(one):
             continue
         seen.add(key)
         low = min(_scaled(one.gain.low_ns, one, account), expected)

@@ -20,7 +20,7 @@ CLASSES: Mapping[str, str] = {
     "python": "Python-bound",
     "imports": "imports modules",
     "dispatch": "dispatch-bound: many small operators",
-    "framework": "bound by the framework's own Python",
+    "framework": "bound by the framework's Python code between operators",
     "operator": "bound by an operator that computes nothing (allocation, or set-up at the first use of a device)",
     "optimizer": "bound by the optimizer",
     "data": "waits for data",

@@ -70,7 +70,10 @@ def _finding(
         Severity.WARNING if accident else Severity.INFO,
         f"{made}, {larger} times as large, {percent(share)} of the step",
         case.gain_of(
-            rows, ns, (0.5, 0.9, 1) if accident else (0.2, 0.6, 0.95), "bound: the operators on the larger tensor"
+            rows,
+            ns,
+            (0.5, 0.9, 1) if accident else (0.2, 0.6, 0.95),
+            "bound: all operators on the tensor that broadcasting makes",
         ),
         tuple(order[:20].tolist()),
         unique_lines(case.lines([row, *order.tolist()])),

@@ -56,6 +56,8 @@ _OF_CONTAINERS = re.compile(
 )
 _NEARLY_ALL = 0.7
 """Of a function's CPU time."""
+_WORTH = 0.04
+"""Of the step without its waits for a core; a remedy spares half of it."""
 _TOO_FEW = 5
 """Samples of a function that say nothing."""
 
@@ -90,6 +92,9 @@ class PythonOverhead(Rule):
             share = one.ns / case.sampled_ns
             if share < values["function"]:
                 break
+            of_step = one.ns / max(case.total_ns - _in_line_ns(case), 1.0)
+            if of_step < _WORTH:
+                continue
             number = int(case.tree.exclusive(METRIC).count[one.rows].sum())
             if number < _TOO_FEW:
                 continue
@@ -101,7 +106,8 @@ class PythonOverhead(Rule):
                 Finding(
                     self.name,
                     Severity.WARNING if number >= _ENOUGH_SAMPLES else Severity.INFO,
-                    f"{_subject(one, inside)} takes {percent(share)} of the step's CPU time outside of operators",
+                    f"{_subject(one, inside)} takes {percent(case.share(one.ns))} of the step in Python code, not in "
+                    "operators",
                     case.gain(one.ns, (0, 0.5, 1), "bound: the CPU time of this function, by samples"),
                     tuple(one.rows[:20].tolist()),
                     (line,) if line else (),
@@ -303,8 +309,8 @@ def _of_function(one: SampledFunction, inside: Inside | None) -> str:
             f"(keep its result); or {cheaper}."
         )
     return (
-        f"Make {name} cheaper: keep its result between calls and add only what is new, or do it for all elements at "
-        "once (NumPy, tensors) instead of one by one in Python."
+        f"Do less in {name} each time: compute what stays the same once, before the loop, and handle all elements in "
+        "one call of NumPy or of an operator, not one by one in Python."
     )
 
 

@@ -21,9 +21,10 @@ _MOST = 40
 
 
 class Habits:
-    """One per session."""
+    """One per session; `changed` is called when something has been learnt, for readers of a program that goes on."""
 
-    def __init__(self, native: Native, loss: Callable[[str], None]) -> None:
+    def __init__(self, native: Native, loss: Callable[[str], None], changed: Callable[[], None]) -> None:
+        self._changed = changed
         self._noted: dict[str, dict[str, dict[str, Any]]] = {}
         self._loss = loss
         self._reasons = Reasons(self.note)
@@ -59,11 +60,17 @@ class Habits:
         told = (*(fact.get(part, "") for part in ("function", "kind", "shape", "number")), *fact.get("frames", ())[:1])
         key = " ".join(map(str, told))
         if key in noted or len(noted) < _MOST:
-            before = noted.get(key, {})
-            noted[key] = {**fact, "times": before.get("times", 0) + 1}
+            times = noted.get(key, {}).get("times", 0) + 1
+            noted[key] = {**fact, "times": times}
+            if times & (times - 1) == 0:  # seldom for what is often, as each is written to a file
+                self._changed()
 
     def told(self) -> dict[str, list[dict[str, Any]]]:
-        """All notes by their kind."""
+        """All notes by their kind, at the end of the session."""
         for kind, fact in self._arguments.told():
             self.note(kind, fact)
-        return {kind: list(noted.values()) for kind, noted in self._noted.items() if noted}
+        return self.until_now()
+
+    def until_now(self) -> dict[str, list[dict[str, Any]]]:
+        """The same of what has been noted so far."""
+        return {kind: list(noted.values()) for kind, noted in tuple(self._noted.items()) if noted}

@@ -67,7 +67,7 @@ class JaxProvider:
         self._memory = LiveArrays(native, self._loss) if options.memory else None
         self._yielding = Yielding(self._windows)
         self._plugins = Plugins(native, lambda: jax_devices.measured_by(native), self._loss)
-        self._habits = Habits(native, self._loss)
+        self._habits = Habits(native, self._loss, self._changed)
         self._devices: list[dict[str, Any]] = []
         self._place: tuple[int, int] | None = None
         self._undo: list[Callable[[], None]] = []
@@ -144,7 +144,8 @@ class JaxProvider:
 
     def status(self) -> dict[str, Any]:
         """See `Provider.status`."""
-        return dict(self._status)
+        noted = {} if self._runs is None else self._habits.until_now()
+        return self._status | ({"habits": noted} if noted else {})
 
     @property
     def place(self) -> tuple[int, int] | None:

@@ -1,0 +1,16 @@
+"""A static argument has another value each time, until the process is killed: nothing is told at its end."""
+
+import os
+import signal
+
+import jax
+
+
+def powered(value, number):
+    return value**number
+
+
+program = jax.jit(powered, static_argnums=1)
+for number in range(2, 7):
+    program(1.0, number).block_until_ready()
+os.kill(os.getpid(), signal.SIGKILL)
