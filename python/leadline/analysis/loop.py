@@ -64,7 +64,7 @@ def find_loop(profile: Profile, scopes: Scopes) -> Loop | None:
     inside = _below(tree, root) & ~(setup & ~np.isin(constructor, above))
     inside &= nearest(tree.shape, tree.frame_rows(FrameKind.PHASE, "compile")[tree.frame_of]) < 0
     inside &= often(tree, scopes, steps)
-    time = np.where(inside, _without_first_calls(tree, found), 0)
+    time = np.where(inside, _without_first_calls(tree, found, inside), 0)
     work = float(time.sum()) / steps
     least = work
     if found.rests_on == LAUNCHES:  # of the CPU's part little is known; no step is shorter than its kernels
@@ -98,18 +98,22 @@ def of_steps(tree: Tree, scopes: Scopes, steps: int) -> Mask:
     return often(tree, scopes, steps, 2 if steps >= _SEVERAL else 1)
 
 
-def _without_first_calls(tree: Tree, found: Steps) -> Rows:
-    # where steps at the beginning are left out of the mean, so is what made them long
-    accident = {"accident": WARM} if found.warm_up and found.timed_by in ("trace window", "steps") else {}
+def _without_first_calls(tree: Tree, found: Steps, inside: Mask) -> Rows:
     measured = tree.exclusive("time")
-    return without_first_calls(measured.sum, measured.count, measured.max, **accident)
+    # where steps at the beginning are left out of the mean, so is what made them long
+    if found.warm_up and found.timed_by in ("trace window", "steps"):
+        return without_first_calls(measured.sum, measured.count, measured.max, WARM)
+    # A call that was interrupted, as any may be on a busy machine, is part of some step: only what takes longer than a
+    # step is none.
+    step_ns = found.base_ns or float(measured.sum[inside].sum()) / max(found.number, 1)
+    return without_first_calls(measured.sum, measured.count, measured.max, least_ns=step_ns)
 
 
 def widened(tree: Tree, loop: Loop, more: Mask) -> Loop:
     """The loop with these nodes, too."""
     if not more.any():
         return loop
-    time = np.where(more, _without_first_calls(tree, loop.of), loop.time)
+    time = np.where(more, _without_first_calls(tree, loop.of, loop.inside), loop.time)
     work = float(time.sum()) / loop.steps
     step = loop.step_ns if loop.measured_by else max(loop.step_ns, work)
     return replace(loop, inside=loop.inside | more, time=time, work_ns=work, step_ns=step)

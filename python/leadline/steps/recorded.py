@@ -122,13 +122,15 @@ class Recorded:
         return float((span["wall_ns"] - odd["wall_ns"]) / (span["count"] - 1))
 
 
-def without_first_calls(total: Rows, count: Rows, largest: Rows, accident: float = ACCIDENT) -> Rows:
+def without_first_calls(
+    total: Rows, count: Rows, largest: Rows, accident: float = ACCIDENT, least_ns: float = 0.0
+) -> Rows:
     """Sums in which the largest measurement counts as the mean of the others, where it was an accident: so many times
-    that mean."""
+    that mean, and `least_ns` long."""
     enough = count >= ENOUGH
     others = np.where(enough, total - largest, 0)
     spared = others * (count / np.maximum(count - 1, 1))
-    first = enough & (largest > accident * others / np.maximum(count - 1, 1))
+    first = enough & (largest > accident * others / np.maximum(count - 1, 1)) & (largest >= least_ns)
     found: Rows = np.where(first, spared.astype(np.int64), total)
     return found
 
