@@ -8,6 +8,7 @@ import numpy as np
 
 from leadline.analysis.calls_in_source import name_of
 from leadline.analysis.columns import factorized
+from leadline.analysis.loop import of_all_shapes
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.schema import FrameKind
 from leadline.units import percent, size, times
@@ -40,7 +41,9 @@ class Allocator(Rule):
         each_step &= tree.exclusive("call_time").count > 0
         for phase in ("optimizer", "data loading", "compile"):
             each_step &= ~case.in_phase(phase)
-        kept = each_step & (alive >= values["alive"] * allocated.sum) & (allocated.sum > 0)
+        # of all shapes: what is called with another one in each step is alive in that step
+        still, ever = (of_all_shapes(tree, case.analysis.scopes, one) for one in (alive, allocated.sum))
+        kept = each_step & (still >= values["alive"] * ever) & (allocated.sum > 0)
         total = int(alive.sum())
         held = int(alive[kept].sum())
         if held < values["least"] or held < values["peak"] * total:

@@ -13,7 +13,7 @@ import numpy as np
 
 from leadline.analysis.calls_in_source import unique_lines
 from leadline.analysis.columns import Mask, Rows, subtree_sums
-from leadline.analysis.loop import is_setup
+from leadline.analysis.loop import is_setup, of_all_shapes
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.schema import FrameKind
@@ -48,8 +48,11 @@ class KeptResults(Rule):
         here = case.matching(FrameKind.OPERATOR, "^aten::")  # JAX gives its arguments back in other ways
         here = here & (case.loop.inside | case.rare_work) & ~is_setup(tree) & ~case.in_phase("optimizer")
         here &= ~case.in_phase("backward") & ~case.in_phase("compile")
-        kept = here & (made.count >= _STEPS) & (held >= _NEARLY_ALL * made.count) & (held >= _STEPS)
-        kept &= (held >= _STEPS * np.maximum(made.count / steps, 1)) | (case.rare_work & (held >= _STEPS))
+        # of all shapes: what is called with another one in each step is made in one step, and alive in it
+        ever = of_all_shapes(tree, case.analysis.scopes, made.count)
+        still = of_all_shapes(tree, case.analysis.scopes, held.astype(np.int64))
+        kept = here & (made.count >= _STEPS) & (still >= _NEARLY_ALL * ever) & (held >= _STEPS)
+        kept &= (still >= _STEPS * np.maximum(ever / steps, 1)) | (case.rare_work & (held >= _STEPS))
         bytes_of = np.where(kept, alive, 0)
         whole, peak = int(bytes_of.sum()), int(alive.sum())
         if whole < values["info"] * peak:
