@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from leadline.analysis.columns import Rows, at_rows, factorized, nearest
+from leadline.analysis.columns import Mask, Rows, at_rows, factorized, nearest
 from leadline.analysis.findings import Line
 from leadline.analysis.ofsamples import OfSamples
 from leadline.analysis.origin import Origin, origin, package_path
@@ -72,6 +72,13 @@ class OfSource(OfSamples):
     def code_function(self) -> Rows:
         """For every node a number that it shares with the nodes of the same function's own lines, whoever wrote it."""
         return at_rows(function_of_frame(self.tree)[self.tree.frame_of], self._code)
+
+    @cached_property
+    def called_directly(self) -> Mask:
+        """Nodes that a line outside of the framework calls, with nothing of the framework's Python between."""
+        python = (self.tree.frames["kind"] == int(FrameKind.PYTHON))[self.tree.frame_of]
+        found: Mask = (self._code >= 0) & (nearest(self.tree.shape, python) == self._code)
+        return found
 
     def module(self, row: int) -> str:
         """Name of the module a node is in; empty where it is in none."""

@@ -6,14 +6,14 @@ every other one. A matrix for each row (a Jacobian, all pairs) is meant, and oft
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
 
 from leadline.analysis.calls_in_source import unique_lines
+from leadline.analysis.columns import Mask
 from leadline.analysis.rules.base import Case, Finding, Severity
-from leadline.analysis.rules.by_shape import Shape, largest, tensor_shapes
+from leadline.analysis.rules.by_shape import Shape, broadcast, largest, tensor_shapes
 from leadline.analysis.workclass import classes_of_nodes
 from leadline.schema import FrameKind
 from leadline.units import percent, times
@@ -29,22 +29,23 @@ def broadcast_larger(case: Case, rule: str, learn_more: str) -> list[Finding]:
     """At most one finding: the function that takes most with what it makes so."""
     operators = (case.tree.kinds == int(FrameKind.OPERATOR)) & case.loop.inside & (case.code_line >= 0)
     operators &= ~case.in_phase("optimizer") & ~case.in_phase("data loading")
-    products = ("matrix product", "convolution", "attention", "recurrent")  # [N, 1] times [1, M] is no broadcasting
-    operators &= ~np.isin(classes_of_nodes(case.tree), [CLASSES.index(one) for one in products])
-    rows = largest(case, operators).tolist()
+    kinds = ("matrix product", "convolution", "attention", "recurrent")  # [N, 1] times [1, M] is no broadcasting
+    products = operators & np.isin(classes_of_nodes(case.tree), [CLASSES.index(one) for one in kinds])
+    rows = largest(case, operators & ~products).tolist()
     shapes = {row: found for row in rows if (found := tensor_shapes(case, row))}
     seeds: dict[int, tuple[int, Shape]] = {}
     for row, given in shapes.items():
-        result, function = _broadcast(given), int(case.code_function[row])
+        result, function = broadcast(given), int(case.code_function[row])
         grown = len(given) > 1 and math.prod(result) >= max(_ELEMENTS, _TIMES * max(map(math.prod, given)))
         if grown and math.prod(result) > math.prod(seeds.get(function, (0, (0,)))[1]):
             seeds[function] = row, result
     best: Finding | None = None
     for function, (row, result) in seeds.items():
+        needed = _made_by_a_product(case, products & (case.code_function == function), math.prod(result))
         large = [
             other
             for other, given in shapes.items()
-            if case.code_function[other] == function and max(map(math.prod, given)) >= math.prod(result)
+            if case.code_function[other] == function and max(map(math.prod, given)) >= math.prod(result) and not needed
         ]
         mask = np.zeros(len(case.tree), np.bool_)
         mask[[row, *large]] = True
@@ -54,6 +55,15 @@ def broadcast_larger(case: Case, rule: str, learn_more: str) -> list[Finding]:
         if share >= _LEAST and (best is None or share > best.weight):
             best = _finding(case, rule, learn_more, row, shapes[row], result, concerned, ns)
     return [] if best is None else [best]
+
+
+def _made_by_a_product(case: Case, products: Mask, elements: int) -> bool:
+    """Whether the function has tensors of that size anyway: the logits of a loss, the scores of all pairs."""
+    for row in largest(case, products).tolist():
+        given = tensor_shapes(case, row)[-2:]
+        if len(given) == 2 and 2 * math.prod(given[0][:-1]) * given[1][-1] >= elements:
+            return True
+    return False
 
 
 def _finding(
@@ -88,11 +98,3 @@ def _finding(
         learn_more,
         share,
     )
-
-
-def _broadcast(given: list[Shape]) -> Shape:
-    sides = itertools.zip_longest(*(one[::-1] for one in given), fillvalue=1)
-    both = [set(side) - {1} for side in sides]
-    if any(len(side) > 1 for side in both):
-        return (0,)  # no broadcasting: a product, a concatenation
-    return tuple(max(side, default=1) for side in both)[::-1]

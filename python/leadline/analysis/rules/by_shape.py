@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+
 import numpy as np
 
 from leadline.analysis.columns import Mask, Rows
@@ -23,6 +26,14 @@ def shapes_of(case: Case, row: int) -> list[Shape]:
 def tensor_shapes(case: Case, row: int) -> list[Shape]:
     """The same without what is no tensor, or one without dimensions."""
     return [one for one in shapes_of(case, row) if one]
+
+
+def broadcast(given: Sequence[Shape]) -> Shape:
+    """The shape that these are broadcast to; (0,) where they are not, as in a product or a concatenation."""
+    sides = [set(side) - {1} for side in itertools.zip_longest(*(one[::-1] for one in given), fillvalue=1)]
+    if any(len(side) > 1 for side in sides):
+        return (0,)
+    return tuple(max(side, default=1) for side in sides)[::-1]
 
 
 def largest(case: Case, mask: Mask) -> Rows:

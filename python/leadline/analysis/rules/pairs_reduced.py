@@ -6,9 +6,13 @@ have operators that never write the pairs to memory.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from leadline.analysis.columns import Rows
 from leadline.analysis.rules.base import Case, Finding, Severity
+from leadline.analysis.rules.by_shape import broadcast, tensor_shapes
 from leadline.analysis.rules.words import listed
 from leadline.units import percent, size
 
@@ -37,6 +41,7 @@ def pairs_reduced(case: Case, rule: str, learn_more: str, least: float) -> list[
     each = np.where(sizes.count > 0, sizes.sum // np.maximum(sizes.count, 1), 0)
     forward = case.loop.inside & ~case.in_phase("backward") & (case.code_line >= 0)
     elementwise = case.operators(*ELEMENTWISE) & forward & (each >= _LARGE)
+    elementwise &= case.called_directly  # functions of the framework (normalize, losses) make no pairs
     reducing = case.operators(*_REDUCING) & forward & (sizes.count > 0)
     function = case.code_function
     candidates = np.intersect1d(function[elementwise], function[reducing])
@@ -48,6 +53,8 @@ def pairs_reduced(case: Case, rule: str, learn_more: str, least: float) -> list[
         others = int(each[forward & ~(here & elementwise)].max(initial=0))
         share = group.value / max(case.cost_of_all, 1)
         if share < least or not 64 < small * _REDUCED <= large or large < _OTHERS * others:
+            continue
+        if not _grows(case, np.flatnonzero(elementwise & here)):
             continue
         made = int(sizes.sum[case.below(rows) & here].sum())
         kinds = sorted({case.name(int(row)) for row in group.rows.tolist()})
@@ -71,3 +78,11 @@ def pairs_reduced(case: Case, rule: str, learn_more: str, least: float) -> list[
             )
         ]
     return []
+
+
+def _grows(case: Case, rows: Rows) -> bool:
+    """Whether one of these makes more than it is given, or shapes are not known."""
+    shapes = [given for row in rows.tolist() if (given := tensor_shapes(case, row))]
+    return not shapes or any(
+        math.prod(broadcast(given)) >= _OTHERS * max(map(math.prod, given)) for given in shapes if len(given) > 1
+    )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from leadline.analysis.case import Case
 from leadline.analysis.columns import Mask, Rows
-from leadline.analysis.rules.by_shape import tensor_shapes
+from leadline.analysis.rules.by_shape import Shape, broadcast, tensor_shapes
 from leadline.analysis.rules.place.at import At, at_line, loop_of
 from leadline.analysis.rules.place.fact import Fact
 from leadline.analysis.workclass import classes_of_nodes
@@ -44,8 +44,6 @@ _SELDOM = frozenset(("float16", "bfloat16", "float64", "complex64", "complex128"
 _COPIES = frozenset(("aten::copy_", "aten::_to_copy"))
 _PRODUCTS = ("matrix product", "convolution", "attention", "recurrent")
 _ENOUGH_SAMPLES = 20
-
-Shape = tuple[int, ...]
 
 
 def measured(case: Case, at: At, ns: float) -> list[Fact]:
@@ -125,7 +123,7 @@ def _inputs(case: Case, at: At) -> list[Fact]:
     elif types and types[0] in _SELDOM:
         found.append(Fact("type", f"computes in {types[0]}", 0.4))
     product = classes_of_nodes(case.tree)[at.row] in [CLASSES.index(one) for one in _PRODUCTS]
-    result = _broadcast(shapes) if len(shapes) > 1 and not product else ()
+    result = broadcast(shapes) if len(shapes) > 1 and not product else ()
     largest = max(map(math.prod, shapes), default=0)
     if math.prod(result) >= max(_LARGE, _BROADCAST * largest) and largest:
         both = sorted(shapes[:2], key=len)
@@ -134,13 +132,6 @@ def _inputs(case: Case, at: At) -> list[Fact]:
     elif shapes and not at.what.startswith("autograd::"):
         found.append(Fact("shape", f"works on {' and '.join(str(list(one)) for one in shapes[:2])}", 0.15))
     return found
-
-
-def _broadcast(given: Sequence[Shape]) -> Shape:
-    sides = [set(side) - {1} for side in itertools.zip_longest(*(one[::-1] for one in given), fillvalue=1)]
-    if any(len(side) > 1 for side in sides):
-        return (0,)  # no broadcasting: a product, a concatenation
-    return tuple(max(side, default=1) for side in sides)[::-1]
 
 
 def _part_of(case: Case, at: At) -> list[Fact]:
