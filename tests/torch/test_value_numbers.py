@@ -43,8 +43,14 @@ def test_results_of_equal_work_are_equal(measure):
     assert again(result, "aten::arange") == 5
 
 
-@pytest.mark.parametrize("change", ["in place", "through numpy", "another", "random", "other view", "weights"])
-def test_what_differs_is_not_again(measure, change):
+CHANGES = ("in place", "one element", "out", "list", "through numpy", "another", "random", "other view")
+
+
+@pytest.mark.parametrize(
+    ("change", "mode"),
+    [("weights", torch.enable_grad)] + [(one, how) for one in CHANGES for how in (torch.no_grad, torch.inference_mode)],
+)
+def test_what_differs_is_not_again(measure, change, mode):
     layer = nn.Linear(64, 64)
     optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
 
@@ -54,6 +60,12 @@ def test_what_differs_is_not_again(measure, change):
         for turn in range(5):
             if change == "in place":
                 y.add_(1)
+            elif change == "one element":
+                y[3, 5] = turn
+            elif change == "out":
+                torch.add(y, 1, out=y)
+            elif change == "list":
+                torch._foreach_add_([y], 1)
             elif change == "through numpy":
                 y.numpy()[:] = np.random.rand(64, 64)
             elif change == "another":
@@ -68,7 +80,24 @@ def test_what_differs_is_not_again(measure, change):
                 optimizer.step()
             torch.cos(y if change != "weights" else layer.weight)
 
-    assert again(measure(run, shapes=True), "aten::cos") == 0
+    def in_mode() -> None:
+        with mode():
+            run()
+
+    assert again(measure(in_mode, shapes=True), "aten::cos") == 0
+
+
+def test_results_of_inference_mode_are_numbered_and_sessions_forget_those_before(measure):
+    def run() -> None:
+        with torch.inference_mode():
+            table = torch.ones(64, 64)
+            for turn in range(5):
+                torch.cos(table.sin() + 1)
+                torch.exp(torch.full((2,), float(turn)))
+
+    for _ in range(2):
+        result = measure(run, shapes=True)
+        assert (again(result, "aten::cos"), again(result, "aten::exp")) == (4, 0)
 
 
 def test_an_encoder_that_is_called_for_each_token_is_again_as_a_whole(measure):

@@ -100,16 +100,23 @@ const Slot* slot_of(uint64_t data) noexcept { return data == 0 ? nullptr : known
 
 bool is_of_cpu(const Slot& slot) noexcept { return (slot.serial.load(std::memory_order_relaxed) & 1) != 0; }
 
+uint32_t version_of(const TensorAt& tensor, const Slot& slot) noexcept {
+  return tensor.counter() != 0 ? at<uint32_t>(tensor.counter(), g_layout.version)
+                               : slot.version.load(std::memory_order_relaxed);
+}
+
 uint64_t number_of(uint64_t address) noexcept {
   if (address == 0) return kUnknown;
   const TensorAt tensor(g_layout, address);
   const uint64_t dimensions = tensor.dimensions();
-  if (tensor.counter() == 0 || dimensions > kDimensions) return kUnknown;
+  if (dimensions > kDimensions) return kUnknown;
   const uint64_t data = tensor.data();
   const Slot* const slot = slot_of(data);
   if (slot == nullptr) return kUnknown;
-  const auto version = at<uint32_t>(tensor.counter(), g_layout.version);
   const bool on_cpu = is_of_cpu(*slot);
+  // Tensors of inference mode have no version; of memory of the CPU the words that are read tell what was written.
+  if (tensor.counter() == 0 && !on_cpu) return kUnknown;
+  const uint32_t version = version_of(tensor, *slot);
   const uint64_t bytes = on_cpu ? tensor.bytes() : 0;
   uint64_t number = version == slot->version.load(std::memory_order_relaxed)
                         ? slot->number.load(std::memory_order_relaxed) & ~kTag
@@ -263,7 +270,7 @@ void writes(const RecordFunction& function, uint32_t inputs_at, uint64_t key) no
   const TensorAt tensor(g_layout, inputs.first[0].payload);  // its number was asked for, so it has all this
   const Place place = known_place(tensor.data());
   if (place.slot == nullptr) return;
-  place.slot->version.store(at<uint32_t>(tensor.counter(), g_layout.version) + 1, std::memory_order_relaxed);
+  place.slot->version.store(version_of(tensor, *place.slot) + 1, std::memory_order_relaxed);
   place.slot->number.store((key & ~kTag) | place.tag, std::memory_order_relaxed);
 }
 
@@ -307,6 +314,7 @@ void ValueNumbers::begin(const TensorLayout& layout) noexcept {
   g_largest_table.store(0, std::memory_order_relaxed);
   g_common_padding.store(0, std::memory_order_relaxed);
   for (Slot& slot : g_slots) slot.number.store(0, std::memory_order_relaxed);  // frees may have gone by unheard
+  for (std::atomic<uint64_t>& seen : g_seen) seen.store(0, std::memory_order_relaxed);
   on_.store(true);
 }
 
