@@ -35,6 +35,12 @@ def test_a_batch_that_is_mostly_padding_is_named_with_what_its_longest_row_needs
     assert one.gain.expected_ns == int(0.54 * 6 * MS)
 
 
+def test_batches_that_are_padded_to_their_longest_row_are_to_be_sorted_only():
+    (one,) = padded(0.4, 0.0)
+    assert one.title == "40 % of each batch is padding, and its longest row fills all of it"
+    assert one.severity.value == "info" and "longest" not in one.remedy
+
+
 def test_little_padding_and_packed_rows_are_left_alone():
     assert not list(padded(0.2, 0.1))
     assert not list(padded(0.8, 0.6, "    " + called("aten::_pack_padded_sequence", 10, 1)))
@@ -89,10 +95,11 @@ def test_results_of_one_step_or_of_a_window_are_not():
     assert kept(16) == []
 
 
-def broadcast(*shapes: str, first: str = "sub"):
+def broadcast(*shapes: str, first: str = "sub", product: str = ""):
+    named = [*zip((first, "mul"), shapes, strict=True), *([("mm", product)] if product else [])]
     lines = [
         f'  operator aten::{name} | time={20 * MS}/10 call_time={20 * MS}/10 detail={{"shapes":{shape}}}'
-        for name, shape in zip((first, "mul"), shapes, strict=True)
+        for name, shape in named
     ]
     found = analyze(training(AT, *lines), ["redundant_work"])
     return [one for one in found if "are broadcast to" in one.title]
@@ -111,6 +118,12 @@ def test_a_matrix_for_each_row_is_worth_knowing_and_what_is_as_large_as_an_input
     assert broadcast("[[8,1,96,96],[8,4,96,96]]", "[[8,4,96,96],[]]") == []
     assert broadcast("[[2048,64],[64,4096]]", "[[2048,4096],[]]") == []
     assert broadcast("[[2048,1],[1,4096]]", "[[2048,4096],[]]", first="mm") == []
+
+
+def test_a_mask_for_the_logits_of_a_product_is_no_tensor_of_all_pairs_that_could_be_avoided():
+    shapes = "[[2048,1],[1,4096]]", "[[2048,4096],[]]"
+    assert len(broadcast(*shapes, first="eq")) == 1
+    assert broadcast(*shapes, first="eq", product="[[2048,64],[64,4096]]") == []
 
 
 def test_of_loops_that_are_unrolled_inside_of_one_another_the_outermost_comes_first(tmp_path):

@@ -123,13 +123,17 @@ def test_a_part_that_nothing_trains_is_a_note():
     assert told_frozen(*passes(43, 10, 40, 0), "      " + called("aten::bernoulli_", 10, 1)) == []
 
 
-def pairs(large: int, small: int, others: int):
+def pairs(
+    large: int, small: int, others: int, *, shapes: str = "", within: str = "python main @ /home/ada/train.py:43"
+):
     more = " alloc_bytes={}/10"
+    detail = f' detail={{"shapes":{shapes}}}' if shapes else ""
     profile = training(
         "python main @ /home/ada/train.py:43",
-        "  " + called("aten::sub", 10, 40, 0, more.format(10 * large)),
-        "  " + called("aten::pow", 10, 40, 0, more.format(10 * large)),
-        "  " + called("aten::sum", 10, 20, 0, more.format(10 * small)),
+        "  " + within,
+        "    " + called("aten::sub", 10, 40, 0, more.format(10 * large) + detail),
+        "    " + called("aten::pow", 10, 40, 0, more.format(10 * large)),
+        "    " + called("aten::sum", 10, 20, 0, more.format(10 * small)),
         "python main @ /home/ada/train.py:45",
         "  " + called("aten::mm", 10, 5, 0, more.format(10 * others)),
     )
@@ -140,6 +144,13 @@ def test_pairs_that_are_made_to_be_added_up_are_named():
     (found,) = pairs(16 * MIB, MIB // 4, MIB // 8)
     assert found.title.startswith("16.0 MiB of pairs are written to memory and reduced to 256 KiB")
     assert "torch.cdist" in found.remedy and found.lines[0].line == 43
+
+
+def test_rows_that_are_normalised_are_no_pairs():
+    sizes = (16 * MIB, MIB // 4, MIB // 8)
+    assert len(pairs(*sizes, shapes="[[2048,1,64],[1,32,64]]")) == 1
+    assert pairs(*sizes, shapes="[[65536,64],[65536,1]]") == []  # no larger than what it is made of
+    assert pairs(*sizes, within="python normalize @ /usr/lib/python3/site-packages/torch/nn/functional.py:9") == []
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,10 @@ _ASKS = ("padding", "pad_to_max_length", "max_length")
 """Arguments of tokenizers that ask for padding."""
 
 
+_TO_LONGEST = 0.02
+"""Of a batch: where no more of its columns are padding in every row, it is padded to its longest row."""
+
+
 class Padding(Rule):
     name = "padding"
     asks = "How much of a batch is padding?"
@@ -55,11 +59,14 @@ class Padding(Rule):
         if share < values["share"]:
             return []
         order = outer if len(outer) else rows
+        to_longest = cut < _TO_LONGEST
+        filled = "its longest row fills all of it" if to_longest else f"its longest row fills {percent(1 - cut)}"
+        sort = "ut rows of similar length into one batch, or pack several into one row."
         return [
             Finding(
                 self.name,
-                Severity.WARNING,
-                f"{percent(part)} of each batch is padding, and its longest row fills {percent(1 - cut)}",
+                Severity.INFO if to_longest else Severity.WARNING,
+                f"{percent(part)} of each batch is padding, and {filled}",
                 case.gain(ns, (0.5 * likely, likely, part), "bound: the model's time for positions that hold padding"),
                 tuple(order[:20].tolist()),
                 unique_lines((*_makers(case, rows), *case.lines(_callers(case, order)))),
@@ -67,8 +74,9 @@ class Padding(Rule):
                     f"in {calls:,} inspected batches",
                     f"the model takes {duration(case.per_step(ns))} a step; a mask does not make it cheaper",
                 ),
-                "Pad each batch to its own longest row only (padding='longest', pad_sequence in collate_fn), put "
-                "rows of similar length into one batch, or pack several into one row.",
+                f"P{sort}"
+                if to_longest
+                else f"Pad each batch to its own longest row only (padding='longest', pad_sequence in collate_fn), p{sort}",
                 self.learn_more,
                 share,
             )

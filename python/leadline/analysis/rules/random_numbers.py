@@ -39,9 +39,11 @@ class RandomNumbers(Rule):
                 "its unfused path on a CPU"
             )
         if of_dropout * 2 >= ns:
-            remedy = (
-                "Use dropout=0 where the task allows it, in attention first; its fused path on the CPU has no dropout."
-            )
+            remedy = "Use dropout=0 where the task allows it, or drop fewer and smaller tensors."
+            if of_attention:
+                remedy = (
+                    "Use dropout=0 where the task allows it, in attention first: its fused path on the CPU has none."
+                )
         else:
             remedy = "Draw the numbers once for many steps, or draw fewer; sums of cheap ones are enough for noise."
         unfused = np.where(case.below(case.operators(_ATTENTION)), case.time, 0)[~drawn].sum() if of_attention else 0
