@@ -41,11 +41,12 @@ def broadcast_larger(case: Case, rule: str, learn_more: str) -> list[Finding]:
             seeds[function] = row, result
     best: Finding | None = None
     for function, (row, result) in seeds.items():
-        needed = _made_by_a_product(case, products & (case.code_function == function), math.prod(result))
+        if _made_by_a_product(case, products & (case.code_function == function), math.prod(result)):
+            continue
         large = [
             other
             for other, given in shapes.items()
-            if case.code_function[other] == function and max(map(math.prod, given)) >= math.prod(result) and not needed
+            if case.code_function[other] == function and max(map(math.prod, given)) >= math.prod(result)
         ]
         mask = np.zeros(len(case.tree), np.bool_)
         mask[[row, *large]] = True

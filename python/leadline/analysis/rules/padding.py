@@ -27,6 +27,7 @@ _ASKS = ("padding", "pad_to_max_length", "max_length")
 """Arguments of tokenizers that ask for padding."""
 
 
+_LONGEST = "Pad each batch to its own longest row only (padding='longest', pad_sequence in collate_fn)"
 _TO_LONGEST = 0.02
 """Of a batch: where no more of its columns are padding in every row, it is padded to its longest row."""
 
@@ -74,9 +75,7 @@ class Padding(Rule):
                     f"in {calls:,} inspected batches",
                     f"the model takes {duration(case.per_step(ns))} a step; a mask does not make it cheaper",
                 ),
-                f"P{sort}"
-                if to_longest
-                else f"Pad each batch to its own longest row only (padding='longest', pad_sequence in collate_fn), p{sort}",
+                f"P{sort}" if to_longest else f"{_LONGEST}, p{sort}",
                 self.learn_more,
                 share,
             )
