@@ -31,6 +31,9 @@ EXIT_CODES = {State.NONE_FOUND: 0, State.PROBLEM: 1, State.COULD_NOT_LOOK: 3}
 """Of `leadline analyze --exit-code`; 2 is a wrong command line."""
 
 
+NO_SHAPES = "shapes were not recorded (leadline why, or leadline run --shapes)"
+"""Why a rule could not look that another record of the same program would let look."""
+
 WIDE = 0.15
 """Of the step: half of a range that is wider is measured rather than printed."""
 

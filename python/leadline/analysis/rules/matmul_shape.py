@@ -8,6 +8,7 @@ import re
 import numpy as np
 
 from leadline.analysis.calls_in_source import lines_that_call, unique_lines
+from leadline.analysis.findings import NO_SHAPES
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.analysis.rules.habits import habits
 from leadline.analysis.rules.hot_kernels import hot_kernels
@@ -204,7 +205,7 @@ class MatmulShape(Rule):
         if not any(shapes.values()):
             if case.matching(FrameKind.KERNEL, f"{FULL_PRECISION_PRODUCT}|{WITHOUT_MFMA}").any():
                 return []  # that much could be told
-            raise CannotTell("shapes were not recorded (leadline run --shapes)")
+            raise CannotTell(NO_SHAPES)
         made = self._few_rows(case, shapes, values)
         for row, dims in shapes.items():
             odd = _odd(dims, int(values["least"]), max(1, int(values["multiple"])))

@@ -14,6 +14,7 @@ import numpy as np
 
 from leadline.analysis.calls_in_source import name_of, unique_lines
 from leadline.analysis.columns import Rows
+from leadline.analysis.findings import NO_SHAPES
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.analysis.rules.habits import habits_listed, provider_facts
@@ -44,8 +45,11 @@ class Padding(Rule):
         tree = case.tree
         told = _told(case)
         rows = np.flatnonzero(case.operators("aten::embedding") & ~case.in_phase("backward"))
-        if told is None or not len(rows):
-            raise CannotTell("no batch of token numbers was inspected (needs --shapes)")
+        if not len(rows):
+            raise CannotTell("no embedding was looked up")
+        if told is None:
+            recorded = any(case.tree.node(int(row)).detail.get("shapes") for row in rows[:20])
+            raise CannotTell("no batch of token numbers was inspected" if recorded else NO_SHAPES)
         if case.operators("aten::_pack_padded_sequence").any():
             return []  # the layers behind it skip what is padded
         calls, part, cut = told

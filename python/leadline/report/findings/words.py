@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leadline.analysis.findings import Finding, Findings, Line, State
+from leadline.analysis.findings import NO_SHAPES, Finding, Findings, Line, State
 from leadline.report.source import visible
 from leadline.units import counted, duration, share
 
@@ -54,4 +54,9 @@ def silent_texts(found: Findings, *, everything: bool = False) -> list[str]:
     number = len(said)
     if not everything and number > 1:
         said = [f"{number} rules did not apply; --all lists them with their reasons"]
+        if unseen := sorted(one.rule for one in found.not_applicable if one.reason == NO_SHAPES):
+            said.append(
+                f"{', '.join(unseen)} and computations that are repeated with equal inputs: not checked, since shapes "
+                "were not recorded; `leadline why` records them"
+            )
     return [visible(text) for text in [*said, *(f"{one.rule}: failed: {one.error}" for one in found.failed)]]
