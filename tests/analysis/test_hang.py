@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from leadline.analysis.hang import Standing, diagnose
+from leadline.analysis.hang import GroupState, diagnose
 
 WORLD, TP = 16, 2
 
@@ -16,7 +16,7 @@ def groups() -> list[tuple[tuple[str, str, int], list[int]]]:
     return made
 
 
-def run(stopped: int, at: int, seed: int) -> list[Standing]:
+def run(stopped: int, at: int, seed: int) -> list[GroupState]:
     """Every rank runs one program of collectives; `stopped` never begins its collective number `at`."""
     choose = random.Random(seed)
     kinds = {"0": groups()[:1], "tp": groups()[1 : 1 + WORLD // TP], "dp": groups()[1 + WORLD // TP :]}
@@ -41,7 +41,7 @@ def run(stopped: int, at: int, seed: int) -> list[Standing]:
                     place[rank] += 1
                 moving = True
     return [
-        Standing(rank, key, begun[key[0], rank], "allreduce", 10, waits.get(rank) == key[0])
+        GroupState(rank, key, begun[key[0], rank], "allreduce", 10, waits.get(rank) == key[0])
         for key, ranks in groups()
         for rank in ranks
         if begun[key[0], rank]
@@ -65,27 +65,27 @@ KEY = ("0", "default_pg", 3)
 
 
 def test_a_rank_without_a_record_is_not_said_to_be_late() -> None:
-    there = [Standing(rank, KEY, 4, "allreduce", 10, True) for rank in (0, 1)]
+    there = [GroupState(rank, KEY, 4, "allreduce", 10, True) for rank in (0, 1)]
     verdict = diagnose(there, range(3), silent=[2])
     assert verdict.roots == ()
     assert verdict.sentences == ("Of default_pg (3 ranks) ranks 2 left no record; whether they arrived is not known.",)
 
 
 def test_one_that_has_begun_nothing_is_behind() -> None:
-    there = [Standing(rank, KEY, 1, "barrier", -1, True) for rank in (0, 1)]
+    there = [GroupState(rank, KEY, 1, "barrier", -1, True) for rank in (0, 1)]
     verdict = diagnose(there, range(3))
     assert verdict.roots == (2,)
     assert "it has begun 0 collectives of it, and ranks 0-1 wait there" in verdict.sentences[0]
 
 
 def test_different_collectives_and_sizes_are_told() -> None:
-    there = [Standing(rank, KEY, 4, "allreduce", 10 + (rank == 1), True) for rank in range(3)]
+    there = [GroupState(rank, KEY, 4, "allreduce", 10 + (rank == 1), True) for rank in range(3)]
     (sentence,) = diagnose(there, range(3)).sentences
     assert "Rank 1 called allreduce of 11 elements, the others allreduce of 10 elements" in sentence
 
 
 def test_all_arrived_is_the_network() -> None:
-    there = [Standing(rank, KEY, 4, "allreduce", 10, True) for rank in range(3)]
+    there = [GroupState(rank, KEY, 4, "allreduce", 10, True) for rank in range(3)]
     (sentence,) = diagnose(there, range(3)).sentences
     assert "the network, or a device, does not answer" in sentence
 
@@ -93,18 +93,18 @@ def test_all_arrived_is_the_network() -> None:
 def test_groups_entered_in_opposite_order() -> None:
     a, b = ("a", "", 2), ("b", "", 2)
     there = [
-        Standing(0, a, 1, "allreduce", 1, True),
-        Standing(1, b, 1, "allreduce", 1, True),
-        Standing(1, a, 0, "allreduce", 1, False),
-        Standing(0, b, 0, "allreduce", 1, False),
+        GroupState(0, a, 1, "allreduce", 1, True),
+        GroupState(1, b, 1, "allreduce", 1, True),
+        GroupState(1, a, 0, "allreduce", 1, False),
+        GroupState(0, b, 0, "allreduce", 1, False),
     ]
     verdict = diagnose(there, range(2))
     assert verdict.roots == () and "different order" in verdict.sentences[0]
 
 
-def message(sender: int, receiver: int, rank: int, begun: int, waits: bool, elements: int = 5) -> Standing:
+def message(sender: int, receiver: int, rank: int, begun: int, waits: bool, elements: int = 5) -> GroupState:
     key = (f"{sender}>{receiver} 0", f"from rank {sender} to rank {receiver}", 2)
-    return Standing(rank, key, begun, "send" if rank == sender else "recv", elements, waits)
+    return GroupState(rank, key, begun, "send" if rank == sender else "recv", elements, waits)
 
 
 def test_a_pipeline_whose_second_stage_stopped() -> None:
@@ -137,9 +137,9 @@ def test_messages_of_two_sizes_are_told() -> None:
     assert "the network, or a device, does not answer" in sentence
 
 
-def tagged(sender: int, receiver: int, tag: str, rank: int, begun: int) -> Standing:
+def tagged(sender: int, receiver: int, tag: str, rank: int, begun: int) -> GroupState:
     key = (f"{sender}>{receiver} {tag} 0", f"from rank {sender} to rank {receiver}, {tag}", 2)
-    return Standing(rank, key, begun, "send" if rank == sender else "recv", 5, True)
+    return GroupState(rank, key, begun, "send" if rank == sender else "recv", 5, True)
 
 
 def test_a_message_of_another_tag_is_not_the_one_that_is_waited_for() -> None:
@@ -162,13 +162,13 @@ def test_a_chain_of_sends_ends_at_who_does_not_receive() -> None:
 
 
 def test_nobody_is_blamed_for_a_message_that_may_come_from_any() -> None:
-    any_rank = Standing(1, ("any>1 0", "from any rank to rank 1", 1), 3, "recv_anysource", 5, True)
+    any_rank = GroupState(1, ("any>1 0", "from any rank to rank 1", 1), 3, "recv_anysource", 5, True)
     verdict = diagnose([message(0, 1, 0, 3, True), any_rank], range(2))
     assert verdict.roots == () and not [one for one in verdict.sentences if "Rank 1" in one]
 
 
-def attached(rank: int, since: int, begun: int, *, waits: bool, sure: bool = True) -> Standing:
-    return Standing(rank, KEY, begun, "allreduce", 10, waits, since, sure)
+def attached(rank: int, since: int, begun: int, *, waits: bool, sure: bool = True) -> GroupState:
+    return GroupState(rank, KEY, begun, "allreduce", 10, waits, since, sure)
 
 
 def test_ranks_measured_from_different_moments_are_compared_where_torch_counts_too() -> None:
@@ -183,7 +183,7 @@ def test_ranks_measured_from_different_moments_are_compared_where_torch_counts_t
         [attached(0, 0, 9, waits=True), attached(1, -1, 2, waits=True), attached(2, 0, 9, waits=True)],
     ],
 )
-def test_nobody_is_named_where_counts_cannot_be_compared(there: list[Standing]) -> None:
+def test_nobody_is_named_where_counts_cannot_be_compared(there: list[GroupState]) -> None:
     verdict = diagnose(there, range(3))
     assert verdict.roots == ()
     assert verdict.sentences == (

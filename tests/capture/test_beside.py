@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from leadline._own_thread import Flag
-from leadline.capture.beside import Beside
+from leadline.capture.background import Background
 from leadline.capture.budget import Budget, BudgetKeeper, Switch
 from leadline.capture.config import LONG_RUN_S, USUAL_BUDGET, Options
 from leadline.profiles import open_profile
@@ -46,7 +46,7 @@ def kept(program: Program, after_s: float = LONG_RUN_S) -> None:
         wait=program.wait,
         clock_ns=lambda: int(program.now_s * SECOND),
     )
-    beside = Beside(after_s, lambda: keeper, wait=program.wait, clock=lambda: program.now_s)
+    beside = Background(after_s, lambda: keeper, wait=program.wait, clock=lambda: program.now_s)
     beside.start()
     deadline = time.monotonic() + 20
     while program.now_s < program.ends_s and time.monotonic() < deadline:

@@ -40,7 +40,7 @@ def simulated(costs: dict[str, float], percent: float, seconds: int = 2000) -> t
 def test_the_mean_stays_at_the_budget_whatever_events_cost(cost: float) -> None:
     budget, mean, _ = simulated({"all measuring": cost}, 1.0)
     assert 0.5 < mean < 1.0 + 0.5 * cost / 2000 + 0.02
-    told = budget.told(2000 * SECOND)
+    told = budget.facts(2000 * SECOND)
     rested = told["off_ns"]["all measuring"] / (2000 * SECOND)
     assert rested == pytest.approx(1 - mean / cost, abs=0.02)
     assert len(told["switches"]) <= 200 <= max(told["times"], 200)
@@ -48,7 +48,7 @@ def test_the_mean_stays_at_the_budget_whatever_events_cost(cost: float) -> None:
 
 def test_cheap_measuring_is_left_alone() -> None:
     budget, mean, said = simulated({"all measuring": 0.9}, 1.0)
-    assert said == [] and budget.told(0)["off_ns"] == {} and mean == pytest.approx(0.9)
+    assert said == [] and budget.facts(0)["off_ns"] == {} and mean == pytest.approx(0.9)
 
 
 def test_sources_rest_in_the_stated_order_and_return_in_reverse() -> None:
@@ -65,7 +65,7 @@ def test_everything_goes_on_at_the_end() -> None:
     budget = Budget(1.0, [Switch("a", lambda: said.append("off"), lambda: said.append("on"))])
     budget.spend(SECOND, SECOND // 2, 1)
     budget.close(5)
-    assert said == ["off", "on"] and budget.told(9)["off_ns"] == {"a": 4}
+    assert said == ["off", "on"] and budget.facts(9)["off_ns"] == {"a": 4}
 
 
 @pytest.mark.parametrize(("text", "value"), [("1%", 1.0), (" 0.5 %", 0.5)])
@@ -117,8 +117,8 @@ def test_samples_that_go_on_after_a_rest_are_what_was_asked_for() -> None:
     options = Options(cpu_sample=50, wait=20, native="all", counters=("page-faults",))
     provider = CpuProvider(native, options)
     provider.start()
-    provider.rest()
-    provider.go_on()
+    provider.pause()
+    provider.resume()
     provider.stop()
     first, again = native.started
     assert first == again == {"hz": 50, "native": "all", "counters": ["page-faults"], "wait_hz": 20}
@@ -126,11 +126,11 @@ def test_samples_that_go_on_after_a_rest_are_what_was_asked_for() -> None:
 
 def test_shapes_are_among_what_may_rest_before_torch_is_imported() -> None:
     code = (
-        "from leadline.capture.providers import CanRest, create_providers\n"
+        "from leadline.capture.providers import CanPause, create_providers\n"
         "from leadline.capture.config import Options\n"
         "from leadline.capture.native import load_native\n"
         "made = create_providers(load_native(), Options(budget=1.0, shapes=True), lambda: None)\n"
-        "print(*sorted(one.rests for one in made if isinstance(one, CanRest) and one.rests))\n"
+        "print(*sorted(one.pausable for one in made if isinstance(one, CanPause) and one.pausable))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split() == ["shapes"]

@@ -70,7 +70,7 @@ def test_a_program_whose_measured_steps_take_longer_has_that_in_its_record() -> 
     for _ in range(30_000):
         measured = one.border(now)
         now += (12 if measured else 10) * MS
-    told = one.told()
+    told = one.facts()
     assert told["steps_measured"] + told["steps_left_out"] == 29_999
     assert told["slowdown"]["ratio"] == pytest.approx(1.2, rel=1e-6)
 

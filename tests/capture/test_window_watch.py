@@ -32,7 +32,7 @@ class Windows(ProfilerWindows):
     def last_run(self, output: Any) -> None:
         if output == "very long":
             self.resident += self.most + 1
-            self._watch.look()
+            self._watch.sample()
 
     def stop(self, session: Any) -> Any:
         return session
@@ -79,6 +79,6 @@ def test_growth_outside_of_windows_counts_for_nothing() -> None:
     windows = Windows(given=0)
     windows.run("short")
     windows.resident = 10 * MOST_BYTES
-    windows._watch.look()
+    windows._watch.sample()
     windows.run("short")
     assert "discarded" not in windows.log

@@ -47,7 +47,7 @@ class Looks:
     def __call__(self, directory: Path) -> Looks:
         return self
 
-    def look(self) -> SimpleNamespace:
+    def read(self) -> SimpleNamespace:
         return SimpleNamespace(whole=self.left.pop(0) if len(self.left) > 1 else self.left[0])
 
 

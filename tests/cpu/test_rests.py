@@ -13,9 +13,9 @@ library.begin()
 (cpu,) = [one for one in CURRENT.session._providers if one.name == "cpu"]
 for _ in range(12):
     library.work(20)
-    cpu.rest()
+    cpu.pause()
     library.work(5)
-    cpu.go_on()
+    cpu.resume()
 ran = ctypes.c_double()
 library.finish(ctypes.byref(ran))
 print(json.dumps(ran.value))

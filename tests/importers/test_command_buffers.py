@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from leadline.trace.importers.command_buffers import BY_NAME, BY_ORDER, Schedule, Told
+from leadline.trace.importers.command_buffers import BY_NAME, BY_ORDER, Match, Schedule
 
 if TYPE_CHECKING:
     from leadline._xla import Program
@@ -18,7 +18,7 @@ class _Drawn:
         return self._all
 
 
-def told(kernels: list[str], *computations: list[str]) -> list[Told]:
+def told(kernels: list[str], *computations: list[str]) -> list[Match]:
     return Schedule(cast("Program", _Drawn(*computations)), sorted(set(kernels))).of(kernels)
 
 
@@ -33,7 +33,7 @@ def test_a_library_s_kernels_are_of_the_call_between_those_of_their_neighbours()
 
 def test_where_several_fit_all_are_told() -> None:
     found = told(["fusion_1", "memcpy128", "fusion_2"], ["fusion.1", "copy.1", "copy.2", "fusion.2"])
-    assert found[1] == Told(("copy.1", "copy.2"), BY_ORDER)
+    assert found[1] == Match(("copy.1", "copy.2"), BY_ORDER)
 
 
 def test_a_loop_inside_a_graph_is_followed() -> None:
@@ -42,9 +42,9 @@ def test_a_loop_inside_a_graph_is_followed() -> None:
         ["fusion_1", *["fusion_3", "memcpy128", "fusion_4"] * 3, "fusion_2"], ["fusion.1", "while.1", "fusion.2"], body
     )
     assert [one.instructions for one in found[1:10]] == [(name,) for name in body] * 3
-    assert found[10] == Told(("fusion.2",), BY_NAME)
+    assert found[10] == Match(("fusion.2",), BY_NAME)
 
 
 def test_without_a_name_of_the_program_nothing_is_told() -> None:
-    assert told(["gemm", "memcpy128"], ["custom-call.1", "copy.1"]) == [Told(), Told()]
+    assert told(["gemm", "memcpy128"], ["custom-call.1", "copy.1"]) == [Match(), Match()]
     assert told([], ["fusion.1"]) == []

@@ -188,13 +188,13 @@ def test_copies_are_the_vendors_to_count_from_when_its_provider_begins() -> None
 
     native, vendor = Native(), [""]
     plugins = Plugins(native, lambda: vendor[0], lambda sentence: None)
-    plugins.look()
+    plugins.poll()
     assert native.started == [], "no plug-in, nothing to say"
     new, keep = ctypes.pythonapi.PyCapsule_New, ctypes.create_string_buffer(8)
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
     plugins._loaded(new(ctypes.addressof(keep), None, None))
-    plugins.look()
+    plugins.poll()
     vendor[0] = "nvidia"
-    plugins.look()
-    plugins.look()
+    plugins.poll()
+    plugins.poll()
     assert native.started == [{"table": ctypes.addressof(keep), "bytes": True}, {"bytes": False}]

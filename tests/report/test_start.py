@@ -7,7 +7,7 @@ import re
 import pytest
 from tests.analysis.drawn_jax import PAIRS
 
-from leadline.names import told_apart
+from leadline.names import distinct_parts
 from leadline.names.kernels import kernel_words
 from leadline.profiles.build import build
 from leadline.report import ReportOptions, build_report
@@ -199,7 +199,7 @@ process train.py {rank} | pid={rank + 1} rank={rank}
     ],
 )
 def test_names_of_places_are_told_apart_without_what_they_share(modules, told):
-    assert told_apart(modules) == told
+    assert distinct_parts(modules) == told
 
 
 def test_a_line_is_named_by_the_module_with_most_of_it_and_not_by_its_longest_node():

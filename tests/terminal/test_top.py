@@ -69,12 +69,12 @@ def test_what_a_program_does_now(running, tmp_path: Path, capsys) -> None:
 
     def looked():
         try:
-            return run.look()
+            return run.read()
         except ProfileFileError:
             return None  # nothing was written yet
 
     first = until(lambda: (look := looked()) and live_facts(look).steps_so_far and look)
-    second = until(lambda: (look := run.look()) is not first and look.now is not first.now and look)
+    second = until(lambda: (look := run.read()) is not first and look.now is not first.now and look)
     before, now = live_facts(first), live_facts(second)
     assert now.steps_so_far > before.steps_so_far and 0 < now.steps == now.steps_so_far - before.steps_so_far
     assert now.step_ns > 10 * 2_000_000 and not now.ended and now.seconds > 0
@@ -117,7 +117,7 @@ def test_what_a_program_does_now(running, tmp_path: Path, capsys) -> None:
     running.wait(timeout=60)
     assert counted() > begun  # its file, now
     with pytest.raises(ProfileFileError):
-        LiveRun(part).look()
+        LiveRun(part).read()
     with pytest.raises(CommandError, match="has ended"):
         find_part(str(tmp_path / "out.leadline"))
 
@@ -134,5 +134,5 @@ def test_damaged_segments_are_passed_over(tmp_path: Path) -> None:
     (part / "session.json").write_text("{}")
     (part / "1-2-3.segment").write_bytes(b"PK\x03\x04 cut")
     with pytest.raises(ProfileFileError):
-        LiveRun(part.parent).look()
+        LiveRun(part.parent).read()
     shutil.rmtree(part.parent)

@@ -20,7 +20,7 @@ def test_a_graph_is_told_with_its_names_numbers_and_edges() -> None:
     graphs = Graphs()
     total = small()
     graphs.walk([total])
-    (told,) = graphs.told()
+    (told,) = graphs.facts()
     names = {number: name for number, name, _ in told["nodes"]}
     edges = {(names[one], names[other]) for one, other in zip(told["edges"][::2], told["edges"][1::2], strict=True)}
     assert edges == {
@@ -46,7 +46,7 @@ def test_steps_of_a_loop_keep_no_object_that_the_garbage_collector_would_look_at
         graphs.walk([small()])
     gc.collect()
     assert len(gc.get_objects()) - before < 10  # lists of its nodes alone were 400
-    told = graphs.told()
+    told = graphs.facts()
     assert len(told) == 51
     assert [one["edges"] for one in told] == [told[0]["edges"]] * 51
     assert [one["begin_ns"] for one in told] == sorted(one["begin_ns"] for one in told)
@@ -57,7 +57,7 @@ def test_a_graph_that_changes_is_told_as_it_was_each_time() -> None:
     totals = [small(), small().tanh(), small()]
     for total in totals:
         graphs.walk([total])
-    told = graphs.told()
+    told = graphs.facts()
     assert [len(one["nodes"]) for one in told] == [7, 8, 7]
     for total, one in zip(totals, told, strict=True):
         assert one["nodes"][0][1:] == [total.grad_fn.name(), total.grad_fn._sequence_nr()]
@@ -68,5 +68,5 @@ def test_more_nodes_than_there_is_room_for_are_counted(monkeypatch) -> None:
     graphs = Graphs()
     for _ in range(3):
         graphs.walk([small()])
-    assert sum(len(one["nodes"]) for one in graphs.told()) == 10
+    assert sum(len(one["nodes"]) for one in graphs.facts()) == 10
     assert graphs.left_out > 0

@@ -92,12 +92,12 @@ def watched() -> tuple[AllocatorWatch, Cuda, list[bool]]:
 
 def test_torchs_allocator_is_asked_while_the_window_is_open() -> None:
     watch, cuda, opened = watched()
-    watch.look()
+    watch.sample()
     assert watch.status() == {}, "no window, nothing kept"
     opened[0] = True
-    watch.look()
+    watch.sample()
     cuda.used, cuda.asked, cuda.blocks = 60, 55, [10, 30]
-    watch.look()
+    watch.sample()
     opened[0] = False
     record = {"dataflow": watch.status()}
     opened[0] = True
@@ -122,7 +122,7 @@ def test_a_long_window_is_looked_at_less_often() -> None:
     opened[0] = True
     for number in range(2 * MOST_LOOKS):
         cuda.used = number
-        watch.look()
+        watch.sample()
     (counted, _) = watch.status()["allocators"]
     assert len(counted["time_ns"]) <= MOST_LOOKS
     assert counted["values"]["bytes in use"][0] == 0

@@ -27,7 +27,7 @@ def test_time_in_line_is_read_for_every_descendant_and_the_series_is_bounded(tmp
     seen = Observer(1, tmp_path)
     for number in range(500):
         process(tmp_path, 2, "3", ran=number, queued=4 * number)
-        seen.look()
+        seen.poll()
     records = {one["pid"]: one for one in seen.observed()}
     assert set(records) == {2, 3}
     assert len(records[2]["ran_ns"]) <= 33
@@ -40,7 +40,7 @@ def test_a_process_that_is_gone_costs_nothing_but_itself(tmp_path: Path):
     process(tmp_path, 1, "2 99")
     process(tmp_path, 2, ran=5)
     seen = Observer(1, tmp_path)
-    seen.look()
+    seen.poll()
     assert [one["pid"] for one in seen.observed()] == [2]
 
 
@@ -57,7 +57,7 @@ def test_segments_are_kept_at_equal_intervals_and_eight_at_most(
         fresh = tmp_path / "new"
         fresh.write_text(str(second))
         fresh.rename(segment)
-        kept.look()
+        kept.poll()
     at = [int(path.read_text()) for path in snapshots_of(segment)]
     assert 4 <= len(at) <= 8
     steps = {later - earlier for earlier, later in itertools.pairwise(at)}
@@ -74,7 +74,7 @@ def test_a_segment_that_was_not_written_again_is_kept_once(tmp_path: Path, monke
     kept = Snapshots(tmp_path)
     for second in range(1, 20):
         now[0] = float(second)
-        kept.look()
+        kept.poll()
     assert [path.read_text() for path in snapshots_of(segment)] == ["first"]
 
 

@@ -25,7 +25,7 @@ Key = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
-class Standing:
+class GroupState:
     """A rank in one process group. `begun`: collectives so far; `name`, `elements`: of the last one (-1: unknown);
     `open`: whether it has not ended, or nobody has told. `key` is the same on all ranks of the group.
     `since`: how many had begun before the rank was measured, -1: unknown; `sure`: whether `begun` has them."""
@@ -57,20 +57,20 @@ class Verdict:
 
 
 def diagnose(
-    standings: Sequence[Standing],
+    states: Sequence[GroupState],
     ranks: Collection[int],
     silent: Collection[int] = (),
     attached: Collection[int] = (),
 ) -> Verdict:
     """`ranks`: all of the job; `silent`: those of which nothing is known; `attached`: those that may be inside a
     collective which they began before they were measured."""
-    groups: dict[Key, list[Standing]] = {}
-    for one in standings:
+    groups: dict[Key, list[GroupState]] = {}
+    for one in states:
         groups.setdefault(one.key, []).append(one)
     waits: dict[int, set[int]] = {}
     sends: dict[int, set[int]] = {}
-    takes_any = {int(found[1]) for one in standings if (found := _ANY.fullmatch(one.key[1]))}
-    behind_in: dict[int, tuple[Standing, int]] = {}
+    takes_any = {int(found[1]) for one in states if (found := _ANY.fullmatch(one.key[1]))}
+    behind_in: dict[int, tuple[GroupState, int]] = {}
     sentences: list[str] = []
     lost: list[str] = []
     incomparable: list[str] = []
@@ -95,7 +95,7 @@ def diagnose(
             if one.rank not in behind_in:
                 behind_in[one.rank] = one, top
         for rank in unseen:
-            behind_in.setdefault(rank, (Standing(rank, key, _unseen_begun(members), "", -1, False), top))
+            behind_in.setdefault(rank, (GroupState(rank, key, _unseen_begun(members), "", -1, False), top))
         late = {one.rank for one in behind} | set(unseen)
         for one in waiting:
             (sends if pair and one.rank == pair[0] else waits).setdefault(one.rank, set()).update(late)
@@ -114,7 +114,7 @@ def diagnose(
             waits.setdefault(rank, set()).update(others)
     else:
         roots = sorted(rank for rank in behind_in if not waits.get(rank))
-    arrived = [_behind(roots, behind_in, standings)] if roots else []
+    arrived = [_behind(roots, behind_in, states)] if roots else []
     victims = sorted(rank for rank in behind_in if waits.get(rank))
     if victims and roots:
         arrived.append(f"{_ranks(victims)} {_are(victims)} late, too, but {_wait(victims)} for others.")
@@ -127,11 +127,11 @@ def diagnose(
     return Verdict(tuple(roots), (*arrived, *sentences, *lost, *incomparable[:_MOST_INCOMPARABLE]))
 
 
-def _unseen_begun(members: Sequence[Standing]) -> int:
+def _unseen_begun(members: Sequence[GroupState]) -> int:
     return 0 if pair_of(members[0].key) else max(members[0].since, 0)
 
 
-def comparable(members: Sequence[Standing]) -> bool:
+def comparable(members: Sequence[GroupState]) -> bool:
     """Whether counts of a group mean the same on these ranks: they began at one moment, or what torch counts itself
     says how many were not seen."""
     since = {one.since for one in members}
@@ -140,7 +140,7 @@ def comparable(members: Sequence[Standing]) -> bool:
     return len(since) == 1 or (not pair_of(members[0].key) and all(one.sure for one in members))
 
 
-def _incomparable(members: Sequence[Standing]) -> str:
+def _incomparable(members: Sequence[GroupState]) -> str:
     first = min(one.since for one in members)
     late = [one.rank for one in members if one.since == -1 or one.since > max(first, 0)] or [members[0].rank]
     has = "has" if len(late) == 1 else "have"
@@ -150,7 +150,7 @@ def _incomparable(members: Sequence[Standing]) -> str:
     )
 
 
-def _behind(roots: Sequence[int], behind_in: dict[int, tuple[Standing, int]], standings: Sequence[Standing]) -> str:
+def _behind(roots: Sequence[int], behind_in: dict[int, tuple[GroupState, int]], states: Sequence[GroupState]) -> str:
     parts = []
     by_place: dict[tuple[Key, int, int], list[int]] = {}
     for rank in roots:
@@ -160,7 +160,7 @@ def _behind(roots: Sequence[int], behind_in: dict[int, tuple[Standing, int]], st
         if pair := pair_of(key):
             parts.append(_no_message(pair, key, ranks[0], begun, top))
             continue
-        there = [one for one in standings if one.key == key and one.begun == top]
+        there = [one for one in states if one.key == key and one.begun == top]
         what = Counter(one.name for one in there).most_common(1)[0][0]
         parts.append(
             f"{_ranks(ranks)} did not arrive at {what} no. {top} of {there[0].group}: "
@@ -185,7 +185,7 @@ def _no_message(pair: tuple[int, ...], key: Key, late: int, begun: int, top: int
     return f"Rank {late} did not {did} message no. {top}{tag} {to}: it has begun {begun}, and rank {other} {does}."
 
 
-def _mismatch(key: Key, waiting: Sequence[Standing], top: int) -> list[str]:
+def _mismatch(key: Key, waiting: Sequence[GroupState], top: int) -> list[str]:
     """All have arrived: do they mean the same?"""
     both = "a message" if pair_of(key) else ""
     kinds = Counter((both or one.name, one.elements) for one in waiting)

@@ -11,9 +11,9 @@ from leadline._dataclass import asdict, dataclass, replace
 from leadline.attach.interpreter import Frame, Interpreter
 from leadline.attach.native_stack import Names, NativeFrame, NativeStacks, named
 from leadline.attach.offsets import LayoutError, find_offsets
+from leadline.attach.open_scopes import Scope, open_scopes
 from leadline.attach.target import AttachError, Target
 from leadline.attach.waiting import doing
-from leadline.attach.whereabouts import Scope, whereabouts
 
 _TRIES = 5
 
@@ -70,7 +70,7 @@ def _look(target: Target, names: Names | None, every: bool) -> Dump:
     interpreter = Interpreter(target, find_offsets())
     states = interpreter.threads()
     stacks = None if names is None else NativeStacks(target, "" if every else interpreter.file)
-    measured = whereabouts(target)
+    measured = open_scopes(target)
     threads = []
     joined = []
     for tid in target.threads():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from leadline._dataclass import dataclass, field
 from leadline._own_thread import Flag
 from leadline.capture.native import Native
-from leadline.capture.providers import CanRest, Provider
+from leadline.capture.providers import CanPause, Provider
 from leadline.capture.records import ProcessRecord, Stats
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Budget:
             self.resting -= 1
             self._set(self.switches[self.resting], True, now_ns)
 
-    def told(self, now_ns: int) -> dict[str, Any]:
+    def facts(self, now_ns: int) -> dict[str, Any]:
         """For the process's record: the budget, what rested for how long until now, and the switches."""
         off = dict(self.off_ns)
         for name, since in self._since_ns.items():
@@ -126,12 +126,12 @@ class BudgetKeeper:
             cost, wall = cost_now, wall_now
             if self._budget.times != times:
                 times = self._budget.times
-                self._changed(self._budget.told(self._now_ns()))
+                self._changed(self._budget.facts(self._now_ns()))
 
     def close(self) -> None:
         """The session ends: what rests goes on."""
         self._budget.close(self._now_ns())
-        self._changed(self._budget.told(self._now_ns()))
+        self._changed(self._budget.facts(self._now_ns()))
 
     def _now_ns(self) -> int:
         return self._began_ns + self._clock_ns()
@@ -146,9 +146,9 @@ def keep_budget(
         record.budget = dict(told)
         write()
 
-    can_rest = (one for one in providers if isinstance(one, CanRest) and one.rests)
+    can_pause = (one for one in providers if isinstance(one, CanPause) and one.pausable)
     everything = Switch(ORDER[-1], lambda: session.pause("budget"), lambda: session.resume("budget"))
-    switches = [*(Switch(one.rests, one.rest, one.go_on) for one in can_rest), everything]
+    switches = [*(Switch(one.pausable, one.pause, one.resume) for one in can_pause), everything]
     switches.sort(key=lambda one: ORDER.index(one.name))
     return BudgetKeeper(Budget(session.options.budget, switches), lambda: cost_so_far(native), note)
 

@@ -113,7 +113,7 @@ class Duty:
             self._draw(now_ns)
         return self.measured
 
-    def told(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """For the process's record."""
         blocks = [*self.compared, *_typical(self._block)]
         told: dict[str, Any] = {
@@ -184,11 +184,11 @@ class DutyKeeper:
             (self._resume if after else self._pause)()
         if now - self._noted_ns > _NOTE_S * 1e9:
             self._noted_ns = now
-            self._note(self._duty.told())
+            self._note(self._duty.facts())
 
     def stop(self) -> None:
         """The session ends."""
-        self._note(self._duty.told())
+        self._note(self._duty.facts())
 
 
 def keep_duty(session: Session, record: ProcessRecord, write: Callable[[], None]) -> DutyKeeper:

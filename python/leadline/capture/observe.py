@@ -67,7 +67,7 @@ class Observer:
         self._series: dict[int, _Series] = {}
         self._throttled_from = throttled_ns(proc)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Read every process once; whatever cannot be read is left out."""
         now = time.monotonic() - self._began
         for pid in self._descendants():

@@ -120,7 +120,7 @@ class Rolling:
         self.remove_old(last)
         return Finished(last, finished.sentence)
 
-    def told(self) -> str:
+    def sentence(self) -> str:
         """How many files there are, and what to do with them; empty for one."""
         if len(self.written) < 2:
             return ""

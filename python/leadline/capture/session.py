@@ -31,7 +31,7 @@ from leadline.capture.schedule import TimedWindow, show_window
 from leadline.capture.source_hashes import source_hashes
 
 if TYPE_CHECKING:  # most sessions need none of these, and each is time before the program's first line
-    from leadline.capture.beside import Beside
+    from leadline.capture.background import Background
     from leadline.capture.budget import BudgetKeeper
     from leadline.capture.duty import DutyKeeper
     from leadline.capture.endpoint import Endpoint
@@ -56,7 +56,7 @@ class Session:
         self._native: Native | None = None
         self._providers: tuple[Provider, ...] = ()
         self._timed_window: TimedWindow | None = None
-        self._budget: Beside | None = None
+        self._budget: Background | None = None
         self.duty: DutyKeeper | None = None
         self._endpoint: Endpoint | None = None
         self._pausing: set[str] = set()
@@ -187,9 +187,9 @@ class Session:
 
             self.duty = keep_duty(self, self._record, self._write_record)
         if self.options.budget:
-            from leadline.capture.beside import Beside
+            from leadline.capture.background import Background
 
-            self._budget = Beside(self.options.budget_after_s, lambda: self._begin_budget(native))
+            self._budget = Background(self.options.budget_after_s, lambda: self._begin_budget(native))
             self._budget.start()
 
     def _begin_budget(self, native: Native) -> BudgetKeeper:
@@ -321,7 +321,7 @@ class Session:
     def around_fork(self, *, over: bool) -> None:
         """The program forks: no thread of ours is there meanwhile. `over`: it has forked, and this is the parent."""
         if self._budget is not None:
-            (self._budget.start if over else self._budget.rest)()
+            (self._budget.start if over else self._budget.pause)()
 
     def continue_in_child(self) -> None:
         """Called in a forked child: a process of its own from here on, which never makes the file."""

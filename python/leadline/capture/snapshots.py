@@ -30,7 +30,7 @@ class Snapshots:
         self._every_s = self._next_s = _FIRST_S
         self._numbers: list[int] = []
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Keep the segments where it is time; a folder that is gone or full costs the snapshot only."""
         if time.monotonic() - self._began < self._next_s:
             return

@@ -125,11 +125,11 @@ def _collectives(flight: Flight | None) -> list[str]:
 
 
 def _job(arguments: argparse.Namespace) -> int:
-    from leadline.cli.job_dump import job_text, look_at_job
+    from leadline.cli.job_dump import inspect_job, job_text
     from leadline.profiles import ProfileFileError
 
     try:
-        job = look_at_job(arguments.job)
+        job = inspect_job(arguments.job)
     except ProfileFileError as error:
         raise CommandError(str(error)) from error
     print(json.dumps(job.as_object(), indent=2) if chosen_format(arguments, _FORMATS) == "json" else job_text(job))

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from leadline._output import write_text
-from leadline.cli.job_dump import job_text, look_at_job
+from leadline.cli.job_dump import inspect_job, job_text
 from leadline.profiles.errors import ProfileFileError
 
 
@@ -23,7 +23,7 @@ def main() -> int:
     with contextlib.suppress(OSError):
         os.nice(5)
     try:
-        job = look_at_job([str(part.parent)], of=pid, deep=False)
+        job = inspect_job([str(part.parent)], of=pid, deep=False)
     except ProfileFileError:
         return 0
     if job.moved or not job.verdict.sentences:

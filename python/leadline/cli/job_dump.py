@@ -14,7 +14,7 @@ from typing import Any
 
 from leadline._dataclass import dataclass, field
 from leadline._package import PackageError, ProcessPart, read_part
-from leadline.analysis.hang import Standing, Verdict, diagnose
+from leadline.analysis.hang import GroupState, Verdict, diagnose
 from leadline.analysis.ranks import ranges
 from leadline.attach.dump import ThreadDump, dump
 from leadline.attach.target import AttachError
@@ -57,7 +57,7 @@ class RankNow:
     def begun(self) -> int:
         return self.flight.begun if self.flight is not None else 0
 
-    def standings(self) -> list[Standing]:
+    def states(self) -> list[GroupState]:
         """In every group whose collectives it has begun."""
         if self.flight is None:
             return []
@@ -66,7 +66,7 @@ class RankNow:
             mine = [one for one in self.flight.collectives if one.group == group]
             last = mine[-1] if mine else None
             made.append(
-                Standing(
+                GroupState(
                     self.rank,
                     (group.name, group.description, group.size),
                     group.begun,
@@ -102,7 +102,7 @@ class JobNow:
         }
 
 
-def look_at_job(folders: Iterable[str], wait_s: float = STILL_S, of: int = 0, deep: bool = True) -> JobNow:
+def inspect_job(folders: Iterable[str], wait_s: float = STILL_S, of: int = 0, deep: bool = True) -> JobNow:
     """Of several jobs that of the process `of`, else the one that runs, or began last; `deep`: also in folders below.
     Raises ProfileFileError where no process of a job is found."""
     parts = [part for folder in folders for part in _parts(Path(folder), deep)]
@@ -125,9 +125,9 @@ def look_at_job(folders: Iterable[str], wait_s: float = STILL_S, of: int = 0, de
     size = max((one.world_size for one in ranks), default=0)
     everyone = known | set(range(size))
     silent = tuple(sorted(everyone - known))
-    standings = [] if moved else [one for rank in ranks if rank.rank >= 0 for one in rank.standings()]
+    states = [] if moved else [one for rank in ranks if rank.rank >= 0 for one in rank.states()]
     attached = [one.rank for one in ranks if one.attached]
-    return JobNow(ranks, moved, diagnose(standings, everyone, silent, attached), silent, other_jobs)
+    return JobNow(ranks, moved, diagnose(states, everyone, silent, attached), silent, other_jobs)
 
 
 def job_text(job: JobNow) -> str:

@@ -45,12 +45,12 @@ def observed_run(
 
     def beat() -> None:
         if recorder is not None:
-            recorder.look()
+            recorder.poll()
         if not often.due():
             return
         part.beat()
-        observer.look()
-        snapshots.look()
+        observer.poll()
+        snapshots.poll()
         if rolling is not None:
             rolling.beat()
         if look is not None:

@@ -200,8 +200,8 @@ def run(arguments: argparse.Namespace) -> int:
     status, path, rolling = measure(arguments, lambda: _options(arguments))
     if path is not None and not arguments.quiet:
         print_the_summary(path)
-        if rolling is not None and rolling.told():
-            say(rolling.told())
+        if rolling is not None and rolling.sentence():
+            say(rolling.sentence())
     return status.leave()
 
 

@@ -92,12 +92,12 @@ def _once(live: LiveRun, every_s: float) -> int:
     from leadline.report.live import live_facts, live_text
 
     try:
-        first = live.look()
+        first = live.read()
         second = first
         end = time.monotonic() + max(every_s, 0.2) * 5
         while second is first and not first.ended and time.monotonic() < end:  # until something is written
             time.sleep(min(every_s, 0.5))
-            second = live.look()
+            second = live.read()
             if second.now is not first.now:
                 break
             second = first

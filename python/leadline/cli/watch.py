@@ -26,17 +26,17 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.distributed.merge import merge_files
     from leadline.profiles import ProfileFileError
     from leadline.report.source import visible
-    from leadline.report.watch import Look, watch_text
+    from leadline.report.watch import JobReading, watch_text
 
     if arguments.history:
         return _history(arguments.files)
     once = arguments.once or not sys.stdout.isatty()
-    before: Look | None = None
+    before: JobReading | None = None
     while True:
         began = time.monotonic()
         try:
             merged = merge_files(arguments.files)
-            now = Look.at(merged.profile, time.time_ns())
+            now = JobReading.at(merged.profile, time.time_ns())
             text = watch_text(now, before)
             before = now
         except ProfileFileError as error:

@@ -216,7 +216,7 @@ class Watch:
         from leadline.verdict.judge import judge
         from leadline.verdict.model import CLASSES
 
-        profile = LiveRun(part.directory).look().whole
+        profile = LiveRun(part.directory).read().whole
         steps = _steps_of(profile)
         goes_on, self._steps_before = 0 < self._steps_before < steps, steps  # what a set-up repeats does not
         wanted = self._steps or _STEPS + _WARM_UP

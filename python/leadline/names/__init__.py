@@ -74,7 +74,7 @@ def cut(text: str, most: int) -> str:
     return f"{text[:begin]}…{text[len(text) - (most - 1 - begin) :]}"
 
 
-def told_apart(modules: list[str]) -> list[str]:
+def distinct_parts(modules: list[str]) -> list[str]:
     """Names without the part that they share, of which one that is no longer keeps its last word: `h.*.attn` of
     `model.transformer.h.*.attn`."""
     split = [one.split(".") for one in modules if one]

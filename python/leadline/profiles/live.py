@@ -21,7 +21,7 @@ from leadline.profiles.tables import Tables
 
 
 @dataclass(frozen=True)
-class LiveLook:
+class LiveReading:
     """`now`: measured since the look before (at the first look since the run began); `whole`: since it began.
     `seconds`: that `now` spans; `age_s`: how long ago the oldest of the processes that run wrote; `ended`: whether all
     processes have."""
@@ -40,9 +40,9 @@ class LiveRun:
         self.directory = directory
         self._stamps: dict[str, tuple[int, int]] = {}
         self._tables: dict[str, Tables] = {}
-        self._last: LiveLook | None = None
+        self._last: LiveReading | None = None
 
-    def look(self) -> LiveLook:
+    def read(self) -> LiveReading:
         """What there is now; the look before where nothing has been written since. Raises ProfileFileError where the
         run has ended and its file was made, or where nothing can be read."""
         try:
@@ -75,7 +75,7 @@ class LiveRun:
         meta = complete_meta(_package.build_meta(replace(part, processes=records, session=well_typed(part.session))))
         whole = Profile(merge_tables(list(self._tables.values())), meta)
         now = Profile(merge_tables(pieces), meta)
-        self._last = LiveLook(now, whole, seconds, self._age_s(part), _ended(part))
+        self._last = LiveReading(now, whole, seconds, self._age_s(part), _ended(part))
         return self._last
 
     def _age_s(self, part: _package.Part) -> float:

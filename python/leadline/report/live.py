@@ -9,7 +9,7 @@ from leadline._dataclass import dataclass
 from leadline.engines import engines_of
 from leadline.engines.words import now_line
 from leadline.profiles import Profile
-from leadline.profiles.live import LiveLook
+from leadline.profiles.live import LiveReading
 from leadline.profiles.mains import main_threads
 from leadline.profiles.thread_states import place_text as standing_text
 from leadline.report import ReportOptions, build_report
@@ -55,7 +55,7 @@ class LiveFacts:
     """A line for each engine that serves: tokens a second, queue, cache, the last minute's quantiles."""
 
 
-def live_facts(look: LiveLook) -> LiveFacts:
+def live_facts(look: LiveReading) -> LiveFacts:
     """From one look."""
     report = build_report(look.now, ReportOptions(top=_TOP, merge_layers=True), "")
     rows = tuple(

@@ -18,7 +18,7 @@ from leadline.analysis.findings import Finding, Findings
 from leadline.analysis.layers import merged_layers
 from leadline.analysis.rules.communication import late_rank
 from leadline.analysis.workclass import classes_of_nodes
-from leadline.names import bare, told_apart
+from leadline.names import bare, distinct_parts
 from leadline.names.kernels import kernel_words
 from leadline.profiles.meta import is_imported
 from leadline.report.model import Place
@@ -259,7 +259,7 @@ def _where(made: _Step, words: PathWords, on_device: bool) -> tuple[Line, ...]:
         name = "" if place is not None else _name(made, row)
         whats.append(_what(made, row, one_line and not several))
         made_lines.append(Line(place, name, "", phase, forward, backward, other, ns, ns / made.account.wall_ns, node))
-    tails = told_apart([module for module, _ in whats])
+    tails = distinct_parts([module for module, _ in whats])
     told = [" › ".join(filter(None, (tail, operator))) for tail, (_, operator) in zip(tails, whats, strict=True)]
     return tuple(replace(line, what=what) for line, what in zip(made_lines, told, strict=True))
 

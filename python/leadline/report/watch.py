@@ -17,7 +17,7 @@ _MOST_ROWS = 64
 
 
 @dataclass(frozen=True)
-class Look:
+class JobReading:
     """One look at a job. `at_ns`: CLOCK_REALTIME."""
 
     at_ns: int
@@ -25,14 +25,14 @@ class Look:
     ranks: Ranks
 
     @classmethod
-    def at(cls, profile: Profile, now_ns: int) -> Look:
+    def at(cls, profile: Profile, now_ns: int) -> JobReading:
         found = ranks_of(profile)
         if found is None:
             raise ValueError("only folded profiles have ranks")
         return cls(now_ns, RankView(profile), found)
 
 
-def watch_text(now: Look, before: Look | None) -> str:
+def watch_text(now: JobReading, before: JobReading | None) -> str:
     """Rows by what deserves a look first: silent ranks, then by number."""
     view = now.view
     lines = [f"{'rank':<24}{'written':>12}{'steps':>9}{'a step':>11}{'waits':>8}{'collectives':>13}  state"]

@@ -36,7 +36,7 @@ class Lines(ScrollView, can_focus=True):
         """One of them; longer ones are cut."""
         raise NotImplementedError
 
-    def stood(self) -> None:
+    def moved(self) -> None:
         """The cursor stands on another line."""
 
     def entered(self) -> None:
@@ -48,25 +48,25 @@ class Lines(ScrollView, can_focus=True):
         self.virtual_size = Size(self.size.width, self.count())
         self.refresh()
 
-    def stand(self, place: int) -> None:
+    def move_to(self, place: int) -> None:
         """Moves the cursor to a line, as near as there is one."""
         if self.count():
             self.cursor = max(0, min(place, self.count() - 1))
             self.scroll_to_region(Region(0, self.cursor, 1, 1), animate=False, force=True)
             self.refresh()
-            self.stood()
+            self.moved()
 
     def action_move(self, by: int) -> None:
-        self.stand(self.cursor + by)
+        self.move_to(self.cursor + by)
 
     def action_page(self, by: int) -> None:
-        self.stand(self.cursor + by * max(1, self.size.height - 1))
+        self.move_to(self.cursor + by * max(1, self.size.height - 1))
 
     def action_to_first(self) -> None:
-        self.stand(0)
+        self.move_to(0)
 
     def action_to_last(self) -> None:
-        self.stand(self.count() - 1)
+        self.move_to(self.count() - 1)
 
     def action_enter_line(self) -> None:
         if self.count():
@@ -76,7 +76,7 @@ class Lines(ScrollView, can_focus=True):
         place = event.y + self.scroll_offset.y
         if place < self.count():
             again = place == self.cursor
-            self.stand(place)
+            self.move_to(place)
             if again:
                 self.entered()
 

@@ -54,7 +54,7 @@ class SourceView(Lines):
             self.note = f"The file {why}, so only the lines that were measured are listed."
             self._texts = [(number, "") for number in sorted(self._costs)]
         self.arranged()
-        self.stand(next((i for i, (number, _) in enumerate(self._texts) if number >= line), 0))
+        self.move_to(next((i for i, (number, _) in enumerate(self._texts) if number >= line), 0))
 
     def count(self) -> int:
         return len(self._texts)

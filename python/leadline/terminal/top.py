@@ -11,7 +11,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import ContentSwitcher, Footer, Static
 
 from leadline.profiles import ProfileFileError
-from leadline.profiles.live import LiveLook, LiveRun
+from leadline.profiles.live import LiveReading, LiveRun
 from leadline.report.live import live_facts, live_text
 from leadline.report.source import visible
 from leadline.terminal.tree_table import TreeTable
@@ -43,7 +43,7 @@ class TopApp(App[None]):
         self._run = run
         self._name = name
         self._every_s = every_s
-        self._look: LiveLook | None = None
+        self._look: LiveReading | None = None
         self._held = False
         self._whole = False
         self._ended = ""
@@ -68,7 +68,7 @@ class TopApp(App[None]):
         if self._held or self._ended:
             return
         try:
-            look = self._run.look()
+            look = self._run.read()
         except ProfileFileError as error:
             if self._look is not None:
                 self._ended = f"the run has ended; `leadline report {self._name}` shows all of it"
@@ -100,7 +100,7 @@ class TopApp(App[None]):
         look = self._look
         if look is None:
             return
-        shown = LiveLook(look.whole, look.whole, look.seconds, look.age_s, look.ended) if self._whole else look
+        shown = LiveReading(look.whole, look.whole, look.seconds, look.age_s, look.ended) if self._whole else look
         text = live_text(live_facts(shown), max(40, self.size.width - 4), max(5, self.size.height - 10))
         self.query_one("#text", Static).update(Text(text, no_wrap=True, overflow="ellipsis"))
         if self.query_one("#pages", ContentSwitcher).current == "nodes":

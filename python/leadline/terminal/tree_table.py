@@ -65,7 +65,7 @@ class TreeTable(Lines):
         view.root.opened = True
         self._open_hot(view.root)
         self._arrange()
-        self.stand(0)
+        self.move_to(0)
 
     @property
     def chosen(self) -> ViewNode | None:
@@ -81,7 +81,7 @@ class TreeTable(Lines):
             if place >= self._most.get(id(parent), _MOST_CHILDREN):
                 self._most[id(parent)] = place + 1
         self._arrange()
-        self.stand(next(i for i, line in enumerate(self._lines) if line == (path[-1], 0)))
+        self.move_to(next(i for i, line in enumerate(self._lines) if line == (path[-1], 0)))
 
     def _open_hot(self, node: ViewNode) -> None:
         """Opens the path of largest values, as long as one child has most of its parent."""
@@ -113,7 +113,7 @@ class TreeTable(Lines):
     def count(self) -> int:
         return len(self._lines)
 
-    def stood(self) -> None:
+    def moved(self) -> None:
         self.post_message(self.Chosen(self._lines[self.cursor][0]))
 
     # ---------------------------------------------------------------- keys
@@ -126,7 +126,7 @@ class TreeTable(Lines):
             node.opened = True
             self._arrange()
         else:
-            self.stand(self.cursor + 1)
+            self.move_to(self.cursor + 1)
 
     def action_close_node(self) -> None:
         node, more = self._lines[self.cursor]
@@ -134,7 +134,7 @@ class TreeTable(Lines):
             node.opened = False
             self._arrange()
         elif (above := node if more else node.parent) is not None:
-            self.stand(next(i for i, line in enumerate(self._lines) if line == (above, 0)))
+            self.move_to(next(i for i, line in enumerate(self._lines) if line == (above, 0)))
 
     def entered(self) -> None:
         node, more = self._lines[self.cursor]
@@ -143,7 +143,7 @@ class TreeTable(Lines):
         else:
             node.opened = not node.opened and self.view is not None and bool(self.view.children(node))
         self._arrange()
-        self.stand(self.cursor)
+        self.move_to(self.cursor)
 
     def action_hot(self) -> None:
         """Opens the hot path below the cursor and goes to its end."""

@@ -23,7 +23,7 @@ from leadline.trace.source import Source, whole_of
 from leadline.trace.tables import EVENT_COLUMNS, Device, Kind, Thread, Trace, TraceError, distinct
 from leadline.trace.xspace_allocator import NUMBERS, TEXT, allocators
 from leadline.trace.xspace_details import copy_name, facts_of, host_of, launch, moved, program_number
-from leadline.trace.xspace_stats import NOT_SAID, Rows, Stats, Told, in_order, of_lines
+from leadline.trace.xspace_stats import NOT_SAID, Rows, Stat, Stats, in_order, of_lines
 from leadline.xla.events import REGION_BEGINS, REGION_ENDS, Event, Named, named
 from leadline.xla.recorded import DAY_NS, origin_ns, thread_of, whole
 
@@ -68,12 +68,12 @@ class Space:
     operations: Sequence[tuple[int, str]]
     run: Few
     ordinal: NDArray[np.int16]
-    produces: Told
-    consumes: Told
+    produces: Stat
+    consumes: Stat
     meaning: Few
     meanings: Sequence[Named]
-    held: Told
-    address: Told
+    held: Stat
+    address: Stat
     allocators: Sequence[History]  # what each said of itself
     programs: Mapping[int, tuple[str, bytes]]
     host: str
@@ -191,8 +191,8 @@ class _Reader:
             consumes=self._stats.joined("_ct", "_c", rows),
             meaning=np.where(thread >= 0, meaning, -1),
             meanings=meanings,
-            held=self._stats.told("bytes_allocated", rows),
-            address=self._stats.told("addr", rows),
+            held=self._stats.stat("bytes_allocated", rows),
+            address=self._stats.stat("addr", rows),
             allocators=allocators(self._stats, rows, events["start_ns"], meaning, meanings, self._strings),
             programs=self._programs,
             tensors=xspace_tensors.tensors(
@@ -365,7 +365,7 @@ class _Reader:
 
     def _runs(self, rows: Rows) -> Few:
         """Runs of programs as numbers from 0, by what tells them apart."""
-        run = self._stats.told("run_id", rows)
+        run = self._stats.stat("run_id", rows)
         found = np.full(rows.size, -1, np.int32)
         found[run.rows] = np.unique(run.values, return_inverse=True)[1]
         return found

@@ -19,16 +19,16 @@ NOT_SAID = -(2**63)
 
 
 @dataclass(frozen=True)
-class Told:
+class Stat:
     """What some events tell: rows of the trace's events, in order, and what each says."""
 
     rows: Rows
     values: Rows
 
-    def of(self, wanted: NDArray[np.bool_]) -> Told:
+    def of(self, wanted: NDArray[np.bool_]) -> Stat:
         """What the wanted events tell; `wanted` has a value for every event of the trace."""
         mine = wanted[self.rows]
-        return Told(self.rows[mine], self.values[mine])
+        return Stat(self.rows[mine], self.values[mine])
 
 
 class Stats:
@@ -54,16 +54,16 @@ class Stats:
         column = self._stats.get(name)
         return np.broadcast_to(np.uint32(0), rows.size) if column is None else column[rows]
 
-    def told(self, name: str, rows: Rows) -> Told:
+    def stat(self, name: str, rows: Rows) -> Stat:
         column = self.number(name, NOT_SAID, rows)
         said = np.flatnonzero(column != NOT_SAID)
-        return Told(said, column[said])
+        return Stat(said, column[said])
 
-    def joined(self, kind: str, number: str, rows: Rows) -> Told:
+    def joined(self, kind: str, number: str, rows: Rows) -> Stat:
         """One number for the type and the id of a flow."""
-        told = self.told(number, rows)
+        told = self.stat(number, rows)
         kinds = self.number(kind, 0, rows[told.rows])
-        return Told(told.rows, (told.values * 64 + kinds) & (2**62 - 1))
+        return Stat(told.rows, (told.values * 64 + kinds) & (2**62 - 1))
 
     def flows(self) -> NDArray[np.bool_]:
         return self.says("_p") | self.says("_c")

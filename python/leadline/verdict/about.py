@@ -33,7 +33,7 @@ def of_place(case: Case, place: Place | None) -> list[str]:
     return [sentence] if sentence else []
 
 
-class Beside:
+class Remarks:
     """Remarks on the other places that a verdict names, each of them once."""
 
     def __init__(self, case: Case, place: Place | None) -> None:

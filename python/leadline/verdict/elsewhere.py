@@ -12,7 +12,7 @@ from leadline.analysis.rules.processes import started
 from leadline.analysis.threads import main_threads
 from leadline.analysis.waiting import thread_waits
 from leadline.units import percent
-from leadline.verdict.about import Beside
+from leadline.verdict.about import Remarks
 
 _SAYS: Mapping[str, str] = {
     "sleep": "sleeps",
@@ -52,7 +52,7 @@ def makers(case: Case) -> list[str]:
     return [text for share, text in found[:1] if share >= _WORTH]
 
 
-def computing(case: Case, remarks: Beside) -> list[str]:
+def computing(case: Case, remarks: Remarks) -> list[str]:
     """`meanwhile the child processes compute, 90 % of it in Purchases.__getitem__  train.py:33`: what those that take
     the cores do with them, by samples."""
     children = case.mask([one.node.row for one in started(case)])

@@ -20,7 +20,7 @@ from leadline.profiles.meta import is_imported, typed_command
 from leadline.profiles.tried import of_rule
 from leadline.schema import FrameKind
 from leadline.units import counted, duration, percent
-from leadline.verdict.about import Beside, of_place
+from leadline.verdict.about import Remarks, of_place
 from leadline.verdict.account import account, account_of_run
 from leadline.verdict.attained import attained
 from leadline.verdict.crowd import crowd
@@ -31,7 +31,7 @@ from leadline.verdict.model import CLASSES, Account, Fix, Part, Place, Verdict
 from leadline.verdict.received import incomplete, received
 from leadline.verdict.resource import CALL_NS, FEWEST_STEPS, Resource, critical, unsure
 from leadline.verdict.trust import trust
-from leadline.verdict.words import SHORT, beside_line, lines_of, named
+from leadline.verdict.words import SHORT, lines_of, name_before_line, named
 
 _WORTH_SAYING = 0.05
 _MOST_FACTS = 3
@@ -85,7 +85,7 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
         if late:  # what is waited for is no communication to be overlapped
             ranked = [one for one in ranked if one.rule != "communication"]
             said = [one for one in said if one.rule != "communication"]
-    remarks = Beside(case, place)
+    remarks = Remarks(case, place)
     facts = (
         [*_waited_for(found), *_because(remarks, made, resource, said)]
         if resource.kind == "ranks"
@@ -231,7 +231,7 @@ def _class_words(made: Account, resource: Resource, part: Part) -> str:
     whole = f"{duration(part.ns)}, {share} of the {made.of}"
     if top is None:
         return f"{CLASSES[resource.kind]}: {SHORT.get(part.key, part.label)} {whole}"
-    name = beside_line(top)
+    name = name_before_line(top)
     if resource.kind == "python":
         takes = (
             f"{name}{name and ' takes '}{duration(top.ns)}, {percent(top.ns / max(made.wall_ns, 1))} of the {made.of}"
@@ -262,7 +262,7 @@ def _most(part: Part) -> str:
     return "most of it" if 2 * named_ns >= part.ns else "the largest share of it"
 
 
-def _because(remarks: Beside, made: Account, resource: Resource, found: list[Finding]) -> list[str]:
+def _because(remarks: Remarks, made: Account, resource: Resource, found: list[Finding]) -> list[str]:
     """Facts that the same file holds: the findings that explain it first, then the next parts of the account."""
     facts = [_fact(remarks, one) for one in found[:2]]
     part = resource.part
@@ -271,7 +271,7 @@ def _because(remarks: Beside, made: Account, resource: Resource, found: list[Fin
         if other is part or other.key in said or other.share < _WORTH_SAYING:
             continue
         where = lines_of(other)
-        name = beside_line(other.places[0]) if other.places else ""
+        name = name_before_line(other.places[0]) if other.places else ""
         name = "" if where == f"in {name}" else name  # no name twice
         top = f": {name}" if name else ""
         words = f"{SHORT.get(other.key, other.label)} {duration(other.ns)}, {percent(other.share)} of the {made.of}"
@@ -285,7 +285,7 @@ def _title(one: Finding) -> str:
     return one.title + (f"  {_short(one.lines[0].short)}:{one.lines[0].line}" if one.lines else "")
 
 
-def _fact(remarks: Beside, one: Finding) -> str:
+def _fact(remarks: Remarks, one: Finding) -> str:
     return _title(one) + (remarks.of_finding(one) if one.lines else "")
 
 
@@ -293,7 +293,7 @@ def _place(one: Finding) -> Place | None:
     return place_of(one.lines[0]) if one.lines else None
 
 
-def _with_reason(remarks: Beside, facts: list[str], proposed: Sequence[Fix], found: list[Finding]) -> list[str]:
+def _with_reason(remarks: Remarks, facts: list[str], proposed: Sequence[Fix], found: list[Finding]) -> list[str]:
     """The facts with the finding whose remedy is proposed first, in place of the last one where there are many."""
     top = proposed[0] if proposed else None
     of_top = (one for one in found if top and one.rule == top.rule and _place(one) == top.place)

@@ -53,7 +53,7 @@ def named(place: Place) -> str:
     return place.what or function or place.text
 
 
-def beside_line(place: Place) -> str:
+def name_before_line(place: Place) -> str:
     """The same where the line, or the function where there is none, follows anyway; empty where nothing else names the
     place."""
     if place.what and not place.text:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.jaxwork import compiling, lines_of, run_ns, told
+from leadline.analysis.rules.jaxwork import compiling, lines_of, program_facts, run_ns
 from leadline.analysis.rules.words import listed
 from leadline.units import duration, percent, size
 
@@ -23,7 +23,7 @@ class CapturedConstants(Rule):
 
     def check(self, case: Case, values: Values) -> list[Finding]:
         by_function: dict[str, list[Mapping[str, Any]]] = {}
-        for note in told(case, "constants"):
+        for note in program_facts(case, "constants"):
             by_function.setdefault(str(note.get("function")), []).append(note)
         made = []
         for function, notes in by_function.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.jaxwork import calls_of, compiling, told
+from leadline.analysis.rules.jaxwork import calls_of, compiling, program_facts
 from leadline.analysis.rules.words import listed
 from leadline.units import size
 
@@ -21,7 +21,7 @@ class Donation(Rule):
 
     def _missing(self, case: Case, values: Values) -> list[Finding]:
         made = []
-        for note in sorted(told(case, "donatable"), key=lambda note: -int(note.get("bytes", 0))):
+        for note in sorted(program_facts(case, "donatable"), key=lambda note: -int(note.get("bytes", 0))):
             function, spared = str(note.get("function")), int(note.get("bytes", 0))
             rows = calls_of(case, function)
             if spared < values["least"] or not len(rows):
@@ -50,7 +50,7 @@ class Donation(Rule):
 
     def _vain(self, case: Case, values: Values) -> list[Finding]:
         made = []
-        for note in told(case, "donated_in_vain"):
+        for note in program_facts(case, "donated_in_vain"):
             function, held = str(note.get("function")), int(note.get("bytes", 0))
             if held < values["least"]:
                 continue

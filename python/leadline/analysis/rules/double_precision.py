@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.jaxwork import calls_of, lines_of, told
+from leadline.analysis.rules.jaxwork import calls_of, lines_of, program_facts
 from leadline.analysis.rules.words import listed
 from leadline.units import duration, percent
 
@@ -24,7 +24,7 @@ class DoublePrecision(Rule):
 
     def check(self, case: Case, values: Values) -> list[Finding]:
         made = []
-        for note in told(case, "doubles"):
+        for note in program_facts(case, "doubles"):
             function = str(note.get("function"))
             rows = calls_of(case, function)
             rows = rows[case.loop.inside[rows]]

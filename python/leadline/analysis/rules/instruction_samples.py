@@ -27,15 +27,15 @@ _NOT_AT_WORK = ("memory", "fetch", "synchronisation", "asleep")
 @dataclass(frozen=True)
 class SampledKernel:
     """Kernels of one name. `share`: of the device time; `lost`: samples by reason in which the scheduler had nothing
-    else to issue, or all where that was not recorded (`told`: whether it was); `at_work`: samples of warps that wait
-    for units that are at work, or whose matrix instructions are (as far as their text is known); `hideable`: of the
+    else to issue, or all where that was not recorded (`has_latency`: whether it was); `at_work`: samples of warps that
+    wait for units that are at work, or whose matrix instructions are (where their text is known); `hideable`: of the
     lost ones those during which more warps would have had something to issue."""
 
     group: Group
     share: float
     seen: int
     lost: Counter[str]
-    told: bool
+    has_latency: bool
     at_work: int
     hideable: int
 
@@ -74,8 +74,8 @@ class SampledKernels:
         if not self.samples.any():
             raise CannotTell("no instructions of kernels were sampled")
         latency = tree.exclusive("latency_samples").sum
-        self.told = bool(latency.any())
-        self.lost = latency if self.told else self.samples
+        self.has_latency = bool(latency.any())
+        self.lost = latency if self.has_latency else self.samples
         frames = np.flatnonzero(tree.frames["kind"] == int(FrameKind.INSTRUCTION))
         self._reason = [""] * len(tree.frames["kind"])
         for frame in frames.tolist():
@@ -105,7 +105,7 @@ class SampledKernels:
                     at_work += count
                 elif stall_group(reason) not in NO_LOSS and not operation.startswith(_ASYNCHRONOUS):
                     hideable += int(self.lost[row])
-            yield SampledKernel(group, part, seen, lost, self.told, at_work, hideable)
+            yield SampledKernel(group, part, seen, lost, self.has_latency, at_work, hideable)
 
     def below(self, group: Group) -> Rows:
         """Nodes of sampled instructions below these kernels."""

@@ -85,7 +85,7 @@ def lines_of(case: Case, note: Mapping[str, Any]) -> tuple[Line, ...]:
     return ()
 
 
-def told(case: Case, name: str) -> list[Mapping[str, Any]]:
+def program_facts(case: Case, name: str) -> list[Mapping[str, Any]]:
     """What was noted of programs under that name, of all processes; raises CannotTell where none ran."""
     programs(case)
     return habits_listed(case, name, "jax")

@@ -42,7 +42,7 @@ class Occupancy(Rule):
         made = []
         for kernel in kernels.hot(values["share"], values["samples"]):
             idle = kernel.short_of_warps
-            if not kernel.told or idle < values["latency"] or kernel.busy >= values["busy"]:
+            if not kernel.has_latency or idle < values["latency"] or kernel.busy >= values["busy"]:
                 continue
             possible = _mean(case, "occupancy", kernel) / 1e6
             waves = _mean(case, "waves", kernel) / 1e3

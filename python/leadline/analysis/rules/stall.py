@@ -76,7 +76,7 @@ class Stall(Rule):
             "reasons: " + ", ".join(f"{name} {percent(count / kernel.seen)}" for name, count in ranked[:3]),
             "instructions: " + "; ".join(place for place, _ in hottest),
         ]
-        if kernel.told:
+        if kernel.has_latency:
             evidence.append("only samples in which no other warp was issued are counted")
         return Finding(
             self.name,

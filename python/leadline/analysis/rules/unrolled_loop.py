@@ -7,7 +7,7 @@ from typing import Any
 
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.jaxwork import compiling, frames_of, run_ns, told
+from leadline.analysis.rules.jaxwork import compiling, frames_of, program_facts, run_ns
 from leadline.units import duration, percent
 
 _Loop = tuple[str, int, str]
@@ -26,7 +26,7 @@ class UnrolledLoop(Rule):
 
     def check(self, case: Case, values: Values) -> list[Finding]:
         made = []
-        for note in told(case, "unrolled"):
+        for note in program_facts(case, "unrolled"):
             function = str(note.get("function"))
             rows, ns = compiling(case, function)
             every = max(int(note.get("operations", 0)), 1)

@@ -80,7 +80,7 @@ class KernelRecorder:
         """What the program's process writes `1` to when its window opens; None where that has no effect."""
         return self._source.switch if self._source is not None else None
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Begin where a window has opened, end where all have closed. Raises nothing."""
         with contextlib.suppress(OSError, ValueError):
             self._look()
@@ -103,7 +103,7 @@ class KernelRecorder:
 
     def finish(self) -> Path:
         """The folder of the recording, when the program has ended. Raises nothing; `discard` takes the folder away."""
-        self.look()
+        self.poll()
         recording = Recording("nothing", self._level)
         if self._source is not None:
             try:

@@ -79,17 +79,17 @@ class Provider(Protocol):
 
 
 @runtime_checkable
-class CanRest(Protocol):
-    """A provider that a cost budget may let rest."""
+class CanPause(Protocol):
+    """A provider that the overhead budget may pause."""
 
     @property
-    def rests(self) -> str:
-        """What rests, a word of `budget.ORDER`; empty where nothing of it was asked for."""
+    def pausable(self) -> str:
+        """What can be paused, a word of `budget.ORDER`; empty where nothing of it was asked for."""
 
-    def rest(self) -> None:
-        """Cost nothing until `go_on`."""
+    def pause(self) -> None:
+        """Cost nothing until `resume`."""
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Measure again."""
 
 
@@ -145,19 +145,19 @@ class Awaited:
             self._provider.forked()
 
     @property
-    def rests(self) -> str:
-        """See `CanRest`: nothing before the framework is there."""
-        return self._provider.rests if isinstance(self._provider, CanRest) else ""
+    def pausable(self) -> str:
+        """See `CanPause`: nothing before the framework is there."""
+        return self._provider.pausable if isinstance(self._provider, CanPause) else ""
 
-    def rest(self) -> None:
-        """See `CanRest`."""
-        if isinstance(self._provider, CanRest):
-            self._provider.rest()
+    def pause(self) -> None:
+        """See `CanPause`."""
+        if isinstance(self._provider, CanPause):
+            self._provider.pause()
 
-    def go_on(self) -> None:
-        """See `CanRest`."""
-        if isinstance(self._provider, CanRest):
-            self._provider.go_on()
+    def resume(self) -> None:
+        """See `CanPause`."""
+        if isinstance(self._provider, CanPause):
+            self._provider.resume()
 
     def status(self) -> dict[str, Any]:
         """See `Provider.status`."""

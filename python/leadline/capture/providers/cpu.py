@@ -63,15 +63,15 @@ class CpuProvider:
         self.start()
 
     @property
-    def rests(self) -> str:
+    def pausable(self) -> str:
         """What of it a cost budget may let rest; empty for nothing."""
         return "CPU samples" if self._hz else ""
 
-    def rest(self) -> None:
-        """No samples until `go_on`."""
+    def pause(self) -> None:
+        """No samples until `resume`."""
         self._note(self._native.provider_stop(_NAME))
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Samples again."""
         self._note(self._native.provider_start(_NAME, self._wanted))
 

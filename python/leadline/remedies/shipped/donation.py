@@ -53,8 +53,8 @@ class Donation(Remedy):
             self._judge(program, [arguments[place] for place in places if place < len(arguments)])
         elif number > 1:
             look = self._looks.setdefault(key, Arguments({program.name}, enough=_LOOKED))
-            look.look(program, program.name, arguments, named, result)
-            for _, note in look.told():
+            look.inspect(program, program.name, arguments, named, result)
+            for _, note in look.facts():
                 self._donates[key] = tuple(note["places"])
                 program.make_anew(donate_argnums=self._donates[key])
 

@@ -45,7 +45,7 @@ _MOVES = re.compile(r"copy|slice|broadcast|pad|concat")
 
 
 @dataclass(frozen=True)
-class Told:
+class Match:
     """The instruction that a kernel is of; several where it may be of each, none where nothing tells."""
 
     instructions: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class Schedule:
         self._is_seen = np.array([name in known for name in self._kernels], np.bool_)
         self._cells = 0
 
-    def of(self, kernels: Sequence[str]) -> list[Told]:
+    def of(self, kernels: Sequence[str]) -> list[Match]:
         """What each kernel of one launch is of; in the order in which they began."""
         by_name = [self._by_name(name) for name in kernels]
         places = self._candidates(kernels)
@@ -88,12 +88,12 @@ class Schedule:
             if not names or len(names) > MOST_SHARING:
                 found.append(alone)
             else:
-                found.append(Told(names, BY_NAME if [kernel_name(one) for one in names] == [name] else BY_ORDER))
+                found.append(Match(names, BY_NAME if [kernel_name(one) for one in names] == [name] else BY_ORDER))
         return found
 
-    def _by_name(self, kernel: str) -> Told:
+    def _by_name(self, kernel: str) -> Match:
         place = self._place.get(kernel)
-        return Told() if place is None else Told((self._names[place],), BY_NAME)
+        return Match() if place is None else Match((self._names[place],), BY_NAME)
 
     def _candidates(self, kernels: Sequence[str]) -> NDArray[np.int64]:
         """Instructions around those that the names tell: a command buffer is a stretch of a computation."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leadline._dataclass import dataclass, replace
-from leadline.trace.importers.command_buffers import Schedule, Told
+from leadline.trace.importers.command_buffers import Match, Schedule
 from leadline.trace.importers.spans import Rows
 from leadline.trace.xspace import Space
 
@@ -21,7 +21,7 @@ class Buffered:
     """What a kernel of a command buffer is of, and what the profile calls that."""
 
     name: str
-    told: Told
+    match: Match
 
 
 def unbuffered(space: Space, programs: Mapping[int, Program]) -> tuple[Space, dict[int, Buffered]]:
@@ -40,12 +40,12 @@ def unbuffered(space: Space, programs: Mapping[int, Program]) -> tuple[Space, di
     names = np.array(space.trace.strings, dtype=object)[events["name"][rows]]
     program = np.array([number for number, _ in space.operations], np.int64)[space.operation[rows]]
     operations, operation = list(space.operations), space.operation.copy()
-    known: dict[tuple[int, Told], int] = {}
+    known: dict[tuple[int, Match], int] = {}
     found: dict[int, Buffered] = {}
     for number in np.unique(program).tolist():
         of_program = program == number
         schedule = Schedule(programs[number], np.unique(names[of_program]).tolist())
-        told: dict[tuple[str, ...], list[Told]] = {}
+        told: dict[tuple[str, ...], list[Match]] = {}
         for launch in _launches(space, rows[of_program]):
             kernels = tuple(space.trace.strings[name] for name in events["name"][launch].tolist())
             if kernels not in told:

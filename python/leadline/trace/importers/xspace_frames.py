@@ -158,13 +158,13 @@ class Frames:
             frames = [self._builder.frame(FrameKind.OPERATOR, instruction.partition(".")[0], detail=detail), *work]
             return [(self._path(node, frames), 1.0)]
         buffered = self._buffered.get(operation)
-        if buffered is not None and not buffered.told.instructions:
+        if buffered is not None and not buffered.match.instructions:
             self._without[UNTOLD] += 1
             detail = json.dumps({"command_buffer": buffered.name})
             frames = [self._builder.frame(FrameKind.OPERATOR, "command buffer", detail=detail), *work]
             return [(self._path(node, frames), 1.0)]
         found = []
-        instructions = buffered.told.instructions if buffered is not None else (instruction,)
+        instructions = buffered.match.instructions if buffered is not None else (instruction,)
         for one in instructions:
             for part in parts_of(program, one, self._stack_of(node)):
                 told = part.frames if buffered is None else (*part.frames[:-1], _noted(part.frames[-1], buffered))
@@ -219,9 +219,9 @@ class Frames:
 def _noted(operator: Frame, buffered: Buffered) -> Frame:
     """The operation of a kernel in a command buffer, with what told that it is of it."""
     kind, name, module, file, detail, line, first_line, address = operator
-    told: dict[str, Any] = {"command_buffer": buffered.name, "told_by": buffered.told.by}
-    if len(buffered.told.instructions) > 1:
-        told["one_of"] = list(buffered.told.instructions)
+    told: dict[str, Any] = {"command_buffer": buffered.name, "told_by": buffered.match.by}
+    if len(buffered.match.instructions) > 1:
+        told["one_of"] = list(buffered.match.instructions)
     noted = json.dumps({**json.loads(detail), **told}, sort_keys=True)
     return (kind, name, module, file, noted, line, first_line, address)
 

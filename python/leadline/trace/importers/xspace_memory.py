@@ -9,7 +9,7 @@ from leadline.schema import MetricKind
 from leadline.trace.importers.spans import Rows
 from leadline.trace.tables import Kind
 from leadline.trace.xspace import Space
-from leadline.trace.xspace_stats import Told
+from leadline.trace.xspace_stats import Stat
 from leadline.xla.events import Event
 
 
@@ -40,7 +40,7 @@ def book_memory(builder: ProfileBuilder, space: Space, node: Rows) -> None:
         builder.add(where, MetricKind.PEAK_LIVE_BYTES, held)
 
 
-def _of(told: Told, rows: Rows) -> Rows:
+def _of(told: Stat, rows: Rows) -> Rows:
     """What each of these rows tells; -1 where it does not."""
     if not told.rows.size:
         return np.full(rows.size, -1, np.int64)

@@ -31,7 +31,7 @@ _LARGEST = 2**62
 """Numbers that profiles give to launches; what is larger is damage."""
 
 
-def told_runs(space: Space, programs: Mapping[int, Program], executes: Mask) -> NDArray[np.int32]:
+def reported_runs(space: Space, programs: Mapping[int, Program], executes: Mask) -> NDArray[np.int32]:
     """The run of every event as any number, -1 where nothing tells. `executes`: events of one operation each."""
     untold = np.flatnonzero(executes & (space.run < 0))
     if not untold.size:

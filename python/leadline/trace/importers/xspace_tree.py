@@ -24,7 +24,7 @@ from leadline.trace.importers.spans import NO_FRAME, Booked, Mask, Rows, Spans
 from leadline.trace.importers.tree import Import
 from leadline.trace.importers.xspace_buffers import unbuffered
 from leadline.trace.importers.xspace_memory import book_memory
-from leadline.trace.importers.xspace_runs import Dataflow, told_runs
+from leadline.trace.importers.xspace_runs import Dataflow, reported_runs
 from leadline.trace.tables import CALL_KINDS, Kind
 from leadline.trace.xspace import Space
 from leadline.xla.events import Event
@@ -66,7 +66,7 @@ class _XspaceImport(Import):
         waits = np.array([one.event == Event.WAITS for one in space.meanings] or [False], np.bool_)
         self.waits: Mask = waits[np.maximum(space.meaning, 0)] & (space.meaning >= 0) & self.is_span
         self.is_call: Mask = calls[np.maximum(space.meaning, 0)] & (space.meaning >= 0) & self.is_span
-        self.run = told_runs(space, self.programs, self.executes & (self.is_span | self.is_device))
+        self.run = reported_runs(space, self.programs, self.executes & (self.is_span | self.is_device))
         self.call_of_run: Rows = np.zeros(0, np.int64)
         self.dataflow: dict[str, Any] = {}
         self.frames = xspace_frames.Frames(self.builder, space, self.programs, buffered)

@@ -240,7 +240,7 @@ def _changed(one: Shape, other: Shape) -> int:
 
 def _parts_of_run(case: Case, at: At) -> list[Fact]:
     """Calls and time early and late in the run, where they rose from part to part."""
-    row = told(case.profile.meta.get("growth"), at.file, at.line, at.what if at.operator else "")
+    row = growth_at(case.profile.meta.get("growth"), at.file, at.line, at.what if at.operator else "")
     if row is None:
         return []
     steps, calls, ns = row["steps"], row["calls"], row["ns"]
@@ -261,7 +261,7 @@ def _parts_of_run(case: Case, at: At) -> list[Fact]:
     return []
 
 
-def told(growth: object, file: str, line: int, what: str) -> Mapping[str, Any] | None:
+def growth_at(growth: object, file: str, line: int, what: str) -> Mapping[str, Any] | None:
     """The row of `meta["growth"]` for a place, where it has at least two parts of the run."""
     for row in growth if isinstance(growth, list) else ():
         if isinstance(row, dict) and (row.get("file"), row.get("line"), row.get("what")) == (file, line, what):

@@ -43,7 +43,7 @@ class Arguments:
         self._seen: dict[str, _Seen] = {}
         self._pending: tuple[_Seen, list[tuple[int, int, Callable[[], Any]]]] | None = None
 
-    def look(self, function: Any, name: str, arguments: Any, named: Any, output: Any) -> list[Any]:
+    def inspect(self, function: Any, name: str, arguments: Any, named: Any, output: Any) -> list[Any]:
         """To be called behind the first calls of each function. What the call before has left is judged now: until
         here the program had the time to let go of it, and to use it once more. Returns large NumPy arrays that were
         given."""
@@ -76,7 +76,7 @@ class Arguments:
         if pending:
             self._pending = (seen, pending)
 
-    def told(self) -> Iterator[tuple[str, dict[str, Any]]]:
+    def facts(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """(kind of habit, note) of each function."""
         for name, seen in self._seen.items():
             dead = {place: size for place, size in seen.dead.items() if place not in seen.held}

@@ -44,10 +44,10 @@ class Habits:
         self._reasons.uninstall()
         self._waits.uninstall()
 
-    def look(self, function: Any, name: str, arguments: Any, named: Any, output: Any) -> bool:
-        """See `Arguments.look`; `name` is `jit(f)`. Whether the next call of this kind is worth a look in any case."""
+    def inspect(self, function: Any, name: str, arguments: Any, named: Any, output: Any) -> bool:
+        """See `Arguments.inspect`; `name` is `jit(f)`. Whether to inspect the next call of this kind in any case."""
         try:
-            copied = self._arguments.look(function, function_name(name), arguments, named, output)
+            copied = self._arguments.inspect(function, function_name(name), arguments, named, output)
             self._waits.given(copied)
         except Exception as error:
             self._loss(f"The arguments of a JAX program could not be inspected ({error!r}).")
@@ -65,9 +65,9 @@ class Habits:
             if times & (times - 1) == 0:  # seldom for what is often, as each is written to a file
                 self._changed()
 
-    def told(self) -> dict[str, list[dict[str, Any]]]:
+    def facts(self) -> dict[str, list[dict[str, Any]]]:
         """All notes by their kind, at the end of the session."""
-        for kind, fact in self._arguments.told():
+        for kind, fact in self._arguments.facts():
             self.note(kind, fact)
         return self.until_now()
 

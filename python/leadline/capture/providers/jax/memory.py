@@ -40,12 +40,12 @@ class LiveArrays:
         self._at_peak: dict[Place, dict[Stack, list[int]]] = {}
         self.hidden: tuple[str, ...] = ()
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Sum up the living arrays, unless it was done just now."""
         if time.monotonic() >= self.next_s:
-            self.look_now()
+            self.poll_now()
 
-    def look_now(self) -> None:
+    def poll_now(self) -> None:
         """Sum up the living arrays."""
         now_s = time.monotonic()
         live_arrays = jax_places.first("jax.live_arrays", "jax._src.api.live_arrays")

@@ -42,7 +42,7 @@ class Operations:
         self.next_s = time.monotonic() + _BETWEEN_S
         """When, of `time.monotonic`, there is something to `look` at."""
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Now and then, while the program runs."""
         if time.monotonic() >= self.next_s:
             self.explain()

@@ -41,7 +41,7 @@ class Plugins:
         if register is not None:
             register(self._loaded)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """A vendor's provider may begin after the plug-in was loaded: from then on copies are its to count."""
         if self._known and self._counts_bytes and self._measured_by():
             self._counts_bytes = False

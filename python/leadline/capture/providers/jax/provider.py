@@ -109,11 +109,11 @@ class JaxProvider:
         if untimed and not self._windows.off:
             self._loss(f"{untimed:,} runs of compiled programs are counted only: no run of them was timed.")
         self._say_what_is_stale()
-        if habits := self._habits.told():
+        if habits := self._habits.facts():
             self._status["habits"] = habits
         if self._devices:
             self._status["devices"] = self._devices
-        if traced := self._traced.told():
+        if traced := self._traced.facts():
             self._status["dataflow"] = traced
         self._status |= {
             "programs": self._compiling.compiled,
@@ -172,7 +172,7 @@ class JaxProvider:
             self._memory.hidden = (package, f"{Path(__file__).parent.parent}/")
         self._hide_ours()
         runs = Runs(self._native, self, late=self._late)
-        runs.look = self._habits.look
+        runs.inspect = self._habits.inspect
         self._windows.is_inside = runs.is_inside
         runs.install()
         if not (runs.hooked and runs.wrapped):
@@ -260,7 +260,7 @@ class JaxProvider:
                 self._changed()
             self._compiling.listen_again()
             self._compiling.over()
-            self._plugins.look()
+            self._plugins.poll()
             self._windows.before(name)
         except Exception as error:
             self._loss(f"A run of a compiled program could not be followed ({error!r}).")
@@ -268,7 +268,7 @@ class JaxProvider:
     def _before_backends_go(self) -> None:
         self._windows.close()
         if self._memory is not None:
-            self._contained(self._memory.look_now)
+            self._contained(self._memory.poll_now)
         self._contained(self._describe_devices)
 
     def _describe_devices(self) -> None:
@@ -287,9 +287,9 @@ class JaxProvider:
             if (runs := self._runs) is not None:
                 self._windows.book_with(lambda: self._book(runs))
             if self._memory is not None:
-                self._memory.look()
+                self._memory.poll()
             if self._windows.off_quietly:
-                self._operations.look()
+                self._operations.poll()
         except Exception as error:
             self._loss(f"A run of a compiled program could not be followed ({error!r}).")
         return self._windows.is_settled(key[1])

@@ -82,7 +82,7 @@ class Runs:
         self._keep: Callable[[], None] = lambda: None
         self._in_use = [True]
         """Empty after `uninstall`, when a hook of somebody else's may still pass on to ours."""
-        self.look: Callable[[Any, str, Any, Any, Any], bool] = lambda *_: False
+        self.inspect: Callable[[Any, str, Any, Any, Any], bool] = lambda *_: False
         """Hears of the first calls on the fast path what a function was given, and what came of it, and of all where it
         says so; to be set before `install`."""
         self._counted: dict[Key, int] = {}
@@ -184,7 +184,7 @@ class Runs:
         self.hooked = True
 
     def _make(self, theirs: Callable[[], Any]) -> RunHook:
-        place, look, in_use = self._native.place, self.look, self._in_use
+        place, look, in_use = self._native.place, self.inspect, self._in_use
         told = threading.local()
         looked_at: set[Key] = set()
 

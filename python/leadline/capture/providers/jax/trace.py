@@ -56,7 +56,7 @@ class TracedRuns:
         """Of each run that was put in its graph."""
         self._unplaced = 0
 
-    def told(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """For whoever derives edges: `runs` holds the row of `graphs` for each run, whose events have
         its place in the list plus one as their correlation. `unplaced`: runs that are in no window for want of a
         call."""

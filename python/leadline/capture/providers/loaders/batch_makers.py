@@ -47,7 +47,7 @@ class BatchMakers:
         known["passes"] += 1
         fetcher.collate_fn = _Timed(join, known, lambda: self._running)
 
-    def told(self) -> list[dict[str, Any]]:
+    def facts(self) -> list[dict[str, Any]]:
         """For the process's record: data sets of which batches were made, with the places of who made them."""
         return [dict(one) for one in self._made.values() if one["batches"]]
 

@@ -59,7 +59,7 @@ class LoaderPasses:
         """Where the wait for an iterator's first batch is added up, once; None for every later batch."""
         return self._waiting.pop(iterator, None) if self._waiting and self._running else None
 
-    def told(self) -> list[dict[str, int]]:
+    def facts(self) -> list[dict[str, int]]:
         """For the process's record: `starts` of all workers, what they took and what their first batches were waited
         for, in ns; `tensors` of a first batch."""
         return [dict(one) for one in self._made.values()]

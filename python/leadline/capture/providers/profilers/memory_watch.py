@@ -69,7 +69,7 @@ class Watch:
         """It is no more."""
         self._open = False
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """How far the process has grown; nothing while no window is open."""
         window = self._windows
         grown = self._resident() - self._before
@@ -82,4 +82,4 @@ class Watch:
             self._wake.acquire()
             while self._open:
                 time.sleep(EVERY_S)
-                self.look()
+                self.sample()

@@ -20,7 +20,7 @@ _SERIES = (
 _DEVICE = re.compile(r"GPU_(\d{1,4})_bfc")
 
 
-class Told(TypedDict):
+class AllocatorRecord(TypedDict):
     """Of one allocator in one window. `moments`: when, in picoseconds, and the values of `_SERIES`."""
 
     name: str
@@ -41,7 +41,7 @@ class Allocators:
         self._sums: dict[str, dict[str, int]] = {}
         self._histories: dict[str, list[tuple[int, ...]]] = {}
 
-    def add(self, told: Sequence[Told], shift_ns: int | None) -> None:
+    def add(self, told: Sequence[AllocatorRecord], shift_ns: int | None) -> None:
         """What a window has of them; `shift_ns`: from its times to those of the trace window, where it is part of
         that."""
         for one in told:

@@ -77,7 +77,7 @@ class TensorFlowProvider:
         self._door.uninstall()
         runs.uninstall()
         self._graphs.uninstall()
-        if self._windows.traced is not None and (traced := self._windows.traced.told()):
+        if self._windows.traced is not None and (traced := self._windows.traced.facts()):
             self._status["dataflow"] = traced
         untimed = self._booking.book(runs.totals, last=True)
         seen, elements = self._booking.book_stages(runs.totals)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from leadline.capture.providers.tensorflow.allocators import Told
+from leadline.capture.providers.tensorflow.allocators import AllocatorRecord
 
 Inputs = Callable[[str, Collection[str]], tuple[str, ...] | None]
 """Names of the nodes that a node waits for, given those that ran; None where it is not known."""
@@ -61,7 +61,7 @@ class Window(Protocol):
     def stages(self) -> list[tuple[str, Times]]: ...
     def steps(self) -> list[tuple[int, str, int, int]]: ...
     def spans(self) -> list[tuple[int, int, str, str, int, int]]: ...
-    def allocators(self, most: int) -> list[Told]: ...
+    def allocators(self, most: int) -> list[AllocatorRecord]: ...
 
 
 def read(data: bytes, *, keep: bool) -> Window:

@@ -60,7 +60,7 @@ class _Graph:
             for maker in makers(name, ran, inputs):
                 self.edges[self.rows[maker], self.rows[name]] = None
 
-    def told(self, program: str) -> dict[str, Any]:
+    def facts(self, program: str) -> dict[str, Any]:
         edges = [row for pair in self.edges for row in pair]
         return {"program": program, "calls": list(self.rows), "edges": edges, "unknown": self.unknown}
 
@@ -82,13 +82,13 @@ class TracedCalls:
         """Of what devices and processes handed each other: step, node, 1 for one that sends, begin and end."""
         self.tensors_left_out = 0
 
-    def told(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """For whoever derives edges: `runs` holds the row of `graphs` for each call of a function, whose events have
         its place in the list plus `first` as their correlation. `unplaced`: calls that the profiler saw and that are
         in no window, since nothing tells who made them."""
         if not self._runs and not self._unplaced:
             return {}
-        graphs = [one.told(function_name(name) or name) for name, one in self._graphs.items()]
+        graphs = [one.facts(function_name(name) or name) for name, one in self._graphs.items()]
         return {"first": FIRST, "graphs": graphs, "runs": self._runs, "unplaced": self._unplaced}
 
     def called(self, key: Key, began_ns: int, took_ns: int) -> None:

@@ -93,7 +93,7 @@ class AllocatorWatch:
             )
         return {"allocators": found} if found else {}
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """Ask once, where the window is open and the program has used its devices."""
         is_open = self._is_open()
         if is_open and self._cuda.is_initialized():
@@ -129,7 +129,7 @@ class AllocatorWatch:
     def _run(self) -> None:
         while not self._ended.wait(self._every_s):
             with contextlib.suppress(Exception):
-                self.look()
+                self.sample()
 
 
 def _history(device: int, times: tuple[int, ...], values: dict[str, list[int]]) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class Dataflow:
     def status(self) -> dict[str, Any]:
         """For the process's record; what has nothing to say is left out."""
         left_out = self._left_out + self._graphs.left_out
-        found = {"graphs": self._graphs.told(), "batches": self._batches, "dataflow_left_out": left_out}
+        found = {"graphs": self._graphs.facts(), "batches": self._batches, "dataflow_left_out": left_out}
         return {name: value for name, value in found.items() if value} | self._allocator.status()
 
     def _open(self) -> bool:

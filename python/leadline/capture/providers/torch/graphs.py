@@ -74,7 +74,7 @@ class Graphs:
         self._passes.extend((time.monotonic_ns(), self._shapes.setdefault(shape, len(self._shapes))))
         self._sequences.extend(sequences)
 
-    def told(self) -> list[dict[str, Any]]:
+    def facts(self) -> list[dict[str, Any]]:
         """For the process's record: `nodes` are number, name, autograd number, and maybe bucket and reducer."""
         shapes = list(self._shapes)
         found, at = [], 0

@@ -87,12 +87,12 @@ class Habits:
         self._makers.forked()
         self._passes.forked()
 
-    def told(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """For the process's record."""
         told = {
-            "batches": self._makers.told(),
-            "passes": self._passes.told(),
-            "types": self._types.told(),
+            "batches": self._makers.facts(),
+            "passes": self._passes.facts(),
+            "types": self._types.facts(),
             "threads": threads(),
         }
         return {**self.found, **{name: listed for name, listed in told.items() if listed}}

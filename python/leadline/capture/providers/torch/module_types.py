@@ -51,7 +51,7 @@ class ModuleTypes:
         if len(numbers) <= _MOST_TYPES:
             self._numbers = numbers
 
-    def told(self) -> dict[str, int]:
+    def facts(self) -> dict[str, int]:
         """Number of parameters by type; empty where no module was converted."""
         return dict(self._numbers)
 

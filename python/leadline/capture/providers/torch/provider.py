@@ -94,28 +94,28 @@ class TorchProvider:
 
     def forked(self) -> None:
         """Everything goes on in the child."""
-        self.go_on()
+        self.resume()
         self._habits.forked()
         if self._dataflow is not None:
             self._dataflow.forked()
 
     @property
-    def rests(self) -> str:
+    def pausable(self) -> str:
         """What of it a cost budget may let rest; empty for nothing."""
         return "shapes" if self._options.shapes else ""
 
-    def rest(self) -> None:
-        """Operators without the shapes of their inputs until `go_on`."""
+    def pause(self) -> None:
+        """Operators without the shapes of their inputs until `resume`."""
         self._native.provider_rest(self.name, True)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Shapes again."""
         self._native.provider_rest(self.name, False)
 
     def status(self) -> dict[str, Any]:
         """See `Provider.status`."""
         told: dict[str, Any] = {"role": dict(self._roles.role)} if self._roles.role else {}
-        if habits := self._habits.told():
+        if habits := self._habits.facts():
             told["habits"] = habits
         if self._attached and self._options.shapes and (padding := _padding(self._native.provider_status(self.name))):
             told["padding"] = padding

@@ -53,11 +53,11 @@ class DistributedRoles:
 
     def uninstall(self) -> None:
         """Undo `install`; looks once more before."""
-        self.look()
+        self.check()
         self._hook.uninstall()
         self._replaced.undo()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Take in the groups that there are now. A torch whose tables have other names tells nothing."""
         with contextlib.suppress(Exception):
             self._look()
@@ -85,16 +85,16 @@ class DistributedRoles:
             original = vars(c10d).get(name)
             if callable(original):
                 self._replaced.everywhere(name, original, self._watched(original, before=name in _BEFORE))
-        self.look()
+        self.check()
 
     def _watched(self, original: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
         @functools.wraps(original)
         def watched(*arguments: Any, **named: Any) -> Any:
             if before:
-                self.look()
+                self.check()
             result = original(*arguments, **named)
             if not before:
-                self.look()
+                self.check()
             return result
 
         return watched

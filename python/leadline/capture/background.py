@@ -1,4 +1,4 @@
-"""Work of ours beside the program: on a thread of its own, from a given time on, at rest while the program forks."""
+"""Work of Leadline in the background: on its own thread, from a given time on, paused while the program forks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from leadline._own_thread import Flag, OwnThread
 
 
 class Keeper(Protocol):
-    """What is done beside the program."""
+    """What is done in the background."""
 
     def run(self, ended: Flag) -> None:
         """Until `ended` is set; may be called again afterwards."""
@@ -19,7 +19,7 @@ class Keeper(Protocol):
         """The session ends; `run` has returned."""
 
 
-class Beside:
+class Background:
     """Makes a keeper when `after_s` seconds have passed, at once where that is 0, and lets it run until `stop`."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Beside:
         self._stopped = False
 
     def start(self) -> None:
-        """Begin, or go on after `rest`. Raises RuntimeError where the system has no room for another thread."""
+        """Begin, or continue after `pause`. Raises RuntimeError where the system has no room for another thread."""
         if self._running is not None or self._stopped:
             return
         ended = Flag()
@@ -47,7 +47,7 @@ class Beside:
         thread.start()
         self._running = ended, thread
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         """End the thread; what it keeps stays as it is."""
         if self._running is not None:
             ended, thread = self._running
@@ -58,7 +58,7 @@ class Beside:
     def stop(self) -> None:
         """The session ends."""
         self._stopped = True
-        self.rest()
+        self.pause()
         if self._keeper is not None:
             self._keeper.close()
 

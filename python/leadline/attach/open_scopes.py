@@ -29,14 +29,14 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Whereabouts:
+class OpenScopes:
     """`scopes`: by thread, the outermost first. `age_s`: how long ago that was written."""
 
     age_s: float
     scopes: dict[int, tuple[Scope, ...]]
 
 
-def whereabouts(target: Target) -> Whereabouts | None:
+def open_scopes(target: Target) -> OpenScopes | None:
     """None where the process is not measured."""
     place = next((one.begin for one in target.mappings if one.path == _NAME), 0)
     if not place:
@@ -46,7 +46,7 @@ def whereabouts(target: Target) -> Whereabouts | None:
             changes, time_ns, size = _HEAD.unpack(target.read(place, _HEAD.size))
             text = target.read(place + _HEAD.size, min(size, _MOST))
             if changes % 2 == 0 and target.read(place, 8) == struct.pack("<Q", changes):
-                return Whereabouts(max(time.monotonic() - time_ns / 1e9, 0.0), _parsed(text.decode("utf-8", "replace")))
+                return OpenScopes(max(time.monotonic() - time_ns / 1e9, 0.0), _parsed(text.decode("utf-8", "replace")))
         except AttachError:
             return None
         time.sleep(0.002)
