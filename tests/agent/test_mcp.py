@@ -133,7 +133,7 @@ def test_over_http_on_a_run_that_goes_on(tmp_path: Path) -> None:
             first, second, why = asyncio.run(asyncio.wait_for(conversation(), 60))
             assert json.loads(first)["rows"][0]["calls"] == 1
             assert json.loads(second)["rows"][0]["calls"] == 41
-            assert "goes on" in json.loads(why)["goes_on"]
+            assert "continues" in json.loads(why)["goes_on"]
             base = address.rsplit("/", 2)[0]
             for wrong, headers in ((f"{base}/mcp", {}), (f"{base}/guess/mcp", {}), (address, {"Host": "evil.example"})):
                 with pytest.raises(urllib.error.HTTPError) as refused:
