@@ -11,7 +11,7 @@ import re
 import numpy as np
 
 from leadline._dataclass import dataclass
-from leadline.analysis.columns import Mask, group_sums, nearest
+from leadline.analysis.columns import Mask, group_sums, nearest, subtree_sums
 from leadline.analysis.loop import Loop, is_setup
 from leadline.analysis.sourcecode import Sources
 from leadline.profiles import Tree
@@ -48,12 +48,16 @@ _VALIDATES = (
 def around(tree: Tree, loop: Loop, sources: Sources) -> Around:
     """What stands beside the lines through which every step goes."""
     rare, outside, branches = (np.zeros(len(tree), np.bool_) for _ in range(3))
+    trains = _trains(tree, loop)
     for level, lines in _levels(tree, loop).items():
         file, first, last, sure = _span(tree, sources, lines)
-        for other in tree.shape.children(level).tolist():
-            if other in lines or not _same_function(tree, other, next(iter(lines))):
-                continue
-            line = int(tree.frames["line"][tree.frame_of[other]])
+        here = tree.shape.children(level).tolist()
+        others = [one for one in here if one not in lines and _same_function(tree, one, next(iter(lines)))]
+        numbers = tree.frames["line"][tree.frame_of]
+        if sure and any(trains[one] and not first <= numbers[one] <= last for one in others):
+            continue  # a loop inside of a step, `for optimizer in optimizers: optimizer.step()`
+        for other in others:
+            line = int(numbers[other])
             if first <= line <= last and file == int(tree.frames["file"][tree.frame_of[other]]):
                 rare[other] = True
                 branches[other] = _now_and_then(tree, sources, other, lines)
@@ -68,6 +72,14 @@ def around(tree: Tree, loop: Loop, sources: Sources) -> Around:
     outside = (elsewhere | below) & loop.inside
     rare = (rare | below) & ~loop.inside & ~is_setup(tree) & ~compiling
     return Around(rare, outside, validating, elsewhere, branches | _wholly(tree, loop, candidates, rare) | validating)
+
+
+def _trains(tree: Tree, loop: Loop) -> Mask:
+    """Nodes at or above what goes backward in most steps."""
+    backward = nearest(tree.shape, tree.frame_rows(FrameKind.PHASE, "backward")[tree.frame_of]) >= 0
+    often = backward & (tree.exclusive("call_time").count * 2 >= loop.steps)
+    found: Mask = subtree_sums(tree.shape, often.astype(np.int64)) > 0
+    return found
 
 
 def _validation(tree: Tree, loop: Loop) -> Mask:

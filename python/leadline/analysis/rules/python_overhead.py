@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from leadline.analysis.rules.base import Case, Finding, Line, Option, Rule, Seve
 from leadline.analysis.rules.blocked import blocked_ns, waiting_lines
 from leadline.analysis.rules.logging_in_loop import LOGS
 from leadline.analysis.rules.place import instead_at
+from leadline.analysis.rules.place.converts import INSTEAD, SPARES, Converted, converted
 from leadline.analysis.rules.place.inside import Inside, inside_of
 from leadline.analysis.rules.words import sureness
 from leadline.analysis.sampled import SampledFunction, names_of
@@ -30,6 +32,7 @@ _CALLING_NS = 15_000.0
 """An operator on next to nothing takes this long with what it calls and its backward operator."""
 _ENOUGH_SAMPLES = 20
 """Of one function: with fewer, its share is wrong by more than half."""
+_BY_SAMPLES = "bound: the CPU time of this function, by samples"
 _BASIS = "the calls of all iterations but one, with the Python around them"
 
 _GOES_THROUGH = frozenset(("sum", "max", "min", "any", "all", "sorted", "list", "tuple", "map", "reduce", "set"))
@@ -102,26 +105,29 @@ class PythonOverhead(Rule):
             called = f", mostly in {names_of([one])}" if one.called else ""
             instead = instead_at(case, line.file, line.line) if line is not None else ""
             inside = inside_of(case, one.rows)
+            values_to = converted(case, one.rows)
+            spared = sum(each.ns for each in values_to)
+            if 2 * spared < one.ns:
+                values_to, spared = [], 0
             made.append(
                 Finding(
                     self.name,
                     Severity.WARNING if number >= _ENOUGH_SAMPLES else Severity.INFO,
-                    f"{_subject(one, inside)} takes {percent(case.share(one.ns))} of the step in Python code, not in "
-                    "operators",
-                    case.gain(one.ns, (0, 0.5, 1), "bound: the CPU time of this function, by samples"),
+                    _title(case, one, inside, values_to),
+                    case.gain_sums((spared * SPARES[0], spared * SPARES[1] or 0.5 * one.ns, one.ns), _BY_SAMPLES),
                     tuple(one.rows[:20].tolist()),
-                    (line,) if line else (),
+                    case.lines([each.row for each in values_to] or [one.row]),
                     (
                         f"{duration(case.per_step(one.ns))} of {duration(case.per_step(case.sampled_ns))} a step"
                         f"{called}",
                         *((inside.text,) if inside else ()),
                         sureness(case, one.rows),
                     ),
-                    instead or _of_function(one, inside),
+                    INSTEAD if values_to else instead or _of_function(one, inside),
                     self.learn_more,
                     share if number >= _ENOUGH_SAMPLES else share / 2,
                     fix=NO_FIX,  # a compiler leaves what is no operator as it is
-                    of_place=bool(instead),
+                    of_place=bool(instead or values_to),
                 )
             )
         return made[:2]
@@ -286,9 +292,13 @@ def _all_in(case: Case, file: str, block: Block, turns: float) -> np.ndarray:
     return np.flatnonzero(inside)
 
 
-def _subject(one: SampledFunction, inside: Inside | None) -> str:
+def _title(case: Case, one: SampledFunction, inside: Inside | None, values_to: Sequence[Converted]) -> str:
     """The function of the program, or what it does where a library's line takes nearly all of that."""
-    return f"{inside.name} in {one.name}" if inside is not None and inside.share >= _NEARLY_ALL else one.name
+    share = f"{percent(case.share(one.ns))} of the step"
+    if values_to:
+        return f"{one.name} makes tensors of lists or tuples element by element, {share}"
+    subject = f"{inside.name} in {one.name}" if inside is not None and inside.share >= _NEARLY_ALL else one.name
+    return f"{subject} takes {share} in Python code, not in operators"
 
 
 def _of_function(one: SampledFunction, inside: Inside | None) -> str:

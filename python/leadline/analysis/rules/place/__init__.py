@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from leadline.analysis.case import Case
 from leadline.analysis.rules.place.at import At, at_line
 from leadline.analysis.rules.place.behalf import on_behalf
+from leadline.analysis.rules.place.converts import converts
 from leadline.analysis.rules.place.fact import Fact
 from leadline.analysis.rules.place.inside import inside
 from leadline.analysis.rules.place.meaning import meaning
@@ -42,6 +43,7 @@ def facts_of(case: Case, file: str, line: int, what: str = "", ns: float = 0.0) 
                     *on_behalf(case, place),
                     *searched(case, place),
                     *inside(case, place),
+                    *converts(case, place),
                     *meaning(case, place),
                     *written(place),
                 ]

@@ -13,14 +13,13 @@ from leadline.analysis.columns import Rows, factorized, group_sums
 from leadline.analysis.functions import METRIC
 from leadline.analysis.origin import Origin, origin, package_path
 from leadline.analysis.rules.place.at import At
+from leadline.analysis.rules.place.converts import CONVERTS_NS
 from leadline.analysis.rules.place.fact import Fact
 from leadline.schema import FrameKind
 from leadline.units import percent
 
 MUCH = 0.4
 """Of the place's CPU time, on one line."""
-_CONVERTS_NS = 200_000.0
-"""Around an operator's call the interpreter takes 5 to 30 µs; what takes more handles values one by one."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ def _converts(case: Case, mine: Rows, ns: int) -> bool:
         return False
     key = factorized(tree.frame_of[called].astype(np.int64))
     calls = group_sums(key, case.calls[called], int(key.max()) + 1)
-    return ns >= _CONVERTS_NS * int(calls.max()) and ns >= 2 * int(case.inclusive_time[called].sum())
+    return ns >= CONVERTS_NS * int(calls.max()) and ns >= 2 * int(case.inclusive_time[called].sum())
 
 
 def inside(case: Case, at: At) -> Iterator[Fact]:
