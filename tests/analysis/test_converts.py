@@ -57,6 +57,18 @@ def test_a_line_whose_time_is_something_else_is_not_said_to_convert(tmp_path: Pa
     assert all("Join the arrays" not in one.remedy for one in told(tmp_path / "net.py"))
 
 
+def test_a_second_line_of_the_function_is_not_advised_again(tmp_path: Path) -> None:
+    file = tmp_path / "net.py"
+    file.write_text(SOURCE.format(call="torch.tensor(batch.state)") + "    after = torch.tensor(batch.after)\n")
+    lines = []
+    for line in (2, 3):
+        lines.append(f"  python learn @ {file}:{line} | cpu_sample={40 * MS}/40")
+        lines += [f"    operator {name} | time={MS // 2}/10 call_time={MS // 2}/10" for name in OPERATORS]
+    found = analyze(training("python main @ /home/ada/train.py:43", *lines))
+    (first,) = [one for one in found if one.remedy.startswith("Join")]
+    assert [line.line for line in first.lines] == [2, 3]
+
+
 def test_many_small_tensors_and_operators_that_take_the_time_convert_nothing(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(SOURCE.format(call="torch.tensor(batch.state)"))
     for calls, operator_ms in ((1000, 0.1), (10, 3)):

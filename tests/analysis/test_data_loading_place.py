@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.analysis.test_findings import MS
 
 from leadline.analysis.analyze import analyze
 from leadline.profiles.build import build
+from leadline.profiles.profile import Profile
 from leadline.report import ReportOptions, build_report
 
 
@@ -38,3 +40,46 @@ process train.py | pid=5
     assert first.place is not None and (first.place.file, first.place.line) == (str(file), 2)
     start = build_report(profile, ReportOptions(verdict=True)).start
     assert start is not None and [one.do for one in start.help] == [one.do for one in fixes]
+
+
+def loaded_by_workers(library: str) -> Profile:
+    """Ten steps of 10 ms, of which 4 are a wait for data that two workers make, nearly all of it in a library."""
+    loading = f'time={40 * MS}/10 call_time={40 * MS}/10 detail={{"loader":"_MultiProcessingDataLoaderIter"}}'
+    children = "".join(
+        f"""
+process train.py | pid={number} parent_pid=5 start_ns=0 end_ns={100 * MS}
+  thread worker
+    phase data loading | time={90 * MS}/10 call_time={90 * MS}/10
+      python get @ /home/ada/data.py:2
+        python work @ /usr/lib/python3.11/{library}:9 | cpu_sample={57 * MS}/57
+      python collate @ /home/ada/data.py:8 | cpu_sample={3 * MS}/3"""
+        for number in (20, 21)
+    )
+    profile = build(
+        f"""
+process train.py | pid=5 start_ns=0 end_ns={100 * MS}
+  thread MainThread | tid=5 wall_ns={100 * MS}
+    python main @ /home/ada/train.py:41
+      phase data loading | {loading}
+    python main @ /home/ada/train.py:42
+      operator aten::linear | time={40 * MS}/10 call_time={40 * MS}/10
+    python main @ /home/ada/train.py:44
+      phase optimizer | time={10 * MS}/10 call_time={10 * MS}/10
+    phase step | call_time={90 * MS}/9{children}
+""".strip("\n")
+    )
+    profile.meta["host"] = {"cpus": 2}
+    return profile
+
+
+@pytest.mark.parametrize(
+    ("library", "remedy", "least_ms", "most_ms"),
+    [("zipfile.py", "Decompress once", 3.9, 4), ("json/decoder.py", "Make each sample cheaper", 0.5, 2)],
+)
+def test_workers_whose_samples_become_cheap_end_the_wait(
+    library: str, remedy: str, least_ms: float, most_ms: float
+) -> None:
+    """The wait is what making a batch takes beyond a step: it ends before all of that is spared."""
+    (found,) = [one for one in analyze(loaded_by_workers(library)) if one.rule == "data_loading"]
+    assert found.remedy.startswith(remedy)
+    assert least_ms * MS <= found.gain.expected_ns <= most_ms * MS

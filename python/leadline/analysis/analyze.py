@@ -161,10 +161,12 @@ def _without_repeats(found: list[tuple[Rule, Finding]]) -> list[tuple[Rule, Find
     """Without the findings of general rules on lines that a special one has named."""
     special = [one for rule, one in found if not rule.general]
     named, told = _places(special), _places(one for one in special if one.of_place)
+    advised = {(line.file, line.line, one.remedy) for one in special for line in one.lines}
 
     def is_said(one: Finding) -> bool:
         """What the place itself tells to do is said by a special rule only where that has it from the place, too."""
-        return bool(_places([one]) & (told if one.of_place else named))
+        again = any((line.file, line.line, one.remedy) in advised for line in one.lines[:1])
+        return again or bool(_places([one]) & (told if one.of_place else named))
 
     return [(rule, one) for rule, one in found if not (rule.general and is_said(one))]
 

@@ -17,6 +17,7 @@ from leadline.analysis.measurable import NO_FIX
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.analysis.rules.habits import habits_listed
+from leadline.analysis.rules.loading_gain import loading_gain
 from leadline.analysis.rules.place import instead_at
 from leadline.analysis.rules.processes import cpus as count_cpus
 from leadline.analysis.rules.processes import started
@@ -186,14 +187,15 @@ class DataLoading(Rule):
         if by_row:
             evidence.append(f"{by_row:,} aten::select a batch: rows of tensors in memory are taken one by one")
         remedy = remedy if keep else _JOIN if tensors else AT_ONCE if by_row else remedy
-        fractions = (0.3, 0.8, 1) if by_row and not workers else _fractions(workers, cpus)
+        spares = sampled[0].ns / max(_sampled_ns(case), 1) if cheaper and sampled else 0.0
+        spares = 0.9 if by_row and not workers else spares
         return [
             Finding(
                 self.name,
                 Severity.WARNING if share >= values["share"] else Severity.INFO,
                 f"The loop waits for data {percent(share)} of the step{_for_a_core(case, loading)}"
                 + (": rows are taken from tensors one by one" if by_row else ""),
-                case.gain(ns, fractions, "bound: time in data loading on the loop's path (Amdahl)"),
+                loading_gain(case, ns, cheaper=spares, workers=workers, cpus=cpus),
                 tuple(np.flatnonzero(outer)[:20].tolist()),
                 lines,
                 tuple(evidence),
@@ -369,13 +371,6 @@ def _sampled(case: Case, one: SampledFunction) -> str:
     where = f" ({line.short}:{line.line})" if line else ""
     called = f", mostly in {names_of([one])}" if one.called else ""
     return f"{percent(one.ns / max(_sampled_ns(case), 1))} of the CPU time of loading in {one.name}{where}{called}"
-
-
-def _fractions(workers: int, cpus: int) -> tuple[float, float, float]:
-    """Workers overlap loading with the step as far as there are cores for both."""
-    if workers:
-        return 0.0, 0.3, 1.0
-    return (0.0, 0.5, 1.0) if cpus and cpus <= 2 else (0.3, 0.85, 1.0)
 
 
 def _remedy(workers: int, cpus: int) -> str:
