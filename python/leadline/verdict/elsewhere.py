@@ -52,6 +52,20 @@ def makers(case: Case) -> list[str]:
     return [text for share, text in found[:1] if share >= _WORTH]
 
 
+def pool_in_line(case: Case) -> list[str]:
+    """`the framework's threads wait for a core in 66 % of the time in which they could run`: of all but the main one;
+    empty where it is little."""
+    ran = waited = 0
+    for one in thread_waits(case.profile, case.analysis.scopes)[0]:
+        core = one.states_ns.get("core", 0)
+        if not one.main and one.ran_ns > 0:
+            ran, waited = ran + one.ran_ns, waited + core
+    share = waited / max(ran + waited, 1)
+    if share < _WORTH:
+        return []
+    return [f"the framework's threads wait for a core in {percent(share)} of the time in which they could run"]
+
+
 def computing(case: Case, remarks: Remarks) -> list[str]:
     """`meanwhile the child processes compute, 90 % of it in Purchases.__getitem__  train.py:33`: what those that take
     the cores do with them, by samples."""

@@ -25,7 +25,7 @@ from leadline.verdict.account import account, account_of_run
 from leadline.verdict.attained import attained
 from leadline.verdict.crowd import crowd
 from leadline.verdict.device import with_devices
-from leadline.verdict.elsewhere import computing, makers
+from leadline.verdict.elsewhere import computing, makers, pool_in_line
 from leadline.verdict.fixes import NOT_EXPLAINED, cap, fixes, place_of, telling
 from leadline.verdict.model import CLASSES, Account, Fix, Part, Place, Verdict
 from leadline.verdict.received import incomplete, received
@@ -98,6 +98,8 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
         facts[:0] = computing(case, remarks)
     elif resource.part is not None and resource.part.key in _OTHERS_WORK:
         facts[:0] = makers(case)
+    elif resource.part is not None and resource.part.key == "pool":
+        facts[:0] = pool_in_line(case)
     title = ""
     trains = case.named(FrameKind.PHASE, "backward").any()
     if (
