@@ -61,10 +61,10 @@ def test_a_second_line_of_the_function_is_not_advised_again(tmp_path: Path) -> N
     file = tmp_path / "net.py"
     file.write_text(SOURCE.format(call="torch.tensor(batch.state)") + "    after = torch.tensor(batch.after)\n")
     lines = []
-    for line in (2, 3):
-        lines.append(f"  python learn @ {file}:{line} | cpu_sample={40 * MS}/40")
-        lines += [f"    operator {name} | time={MS // 2}/10 call_time={MS // 2}/10" for name in OPERATORS]
-    found = analyze(training("python main @ /home/ada/train.py:43", *lines))
+    for line, sampled, each in ((2, 42, MS // 2), (3, 41, MS // 2)):
+        lines.append(f"  python learn @ {file}:{line} | cpu_sample={sampled * MS}/{sampled}")
+        lines += [f"    operator {name} | time={each}/10 call_time={each}/10" for name in OPERATORS]
+    found = analyze(training("python main @ /home/ada/train.py:43", *lines, optimizer_ms=3, loading_ms=3))
     (first,) = [one for one in found if one.remedy.startswith("Join")]
     assert [line.line for line in first.lines] == [2, 3]
 
