@@ -92,7 +92,7 @@ def _computes(given: ast.expr) -> bool:
 
 def converts(case: Case, at: At) -> Iterator[Fact]:
     """Of a place where Python takes the time."""
-    if at.operator:
+    if at.operator or case.known_loop is None:
         return
     whole = int(case.tree.exclusive(METRIC).sum[at.rows].sum())
     if sum(one.ns for one in converted(case, at.rows)) >= max(_MUCH * whole, 1):
