@@ -70,6 +70,7 @@ WHAT_WAS_SEEN = {
     "saving_in_loop": "the step was seen to wait for a file",
     "scratch_memory": "scratch memory was seen given back and taken again",
     "promoted": "an operator was seen that takes float32 and float64 tensors",
+    "sparse_gradients": "dense gradients of embeddings were seen made",
     "slow_type": "a type without a fast path was seen",
     "synchronisation": "waits for values were seen on the line",
     "uncoalesced": "sectors of accesses were counted",

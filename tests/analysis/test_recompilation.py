@@ -15,11 +15,11 @@ MS = 1_000_000
 SAME = "the same shapes of arguments: other static arguments, another function of this name, or other settings"
 
 
-def compiled(change: str, file: str = "/home/ada/train.py", **habits: object) -> Profile:
-    """Ten steps, in each of which `update` is compiled."""
+def compiled(change: str, file: str = "/home/ada/train.py", function: str = "update", **habits: object) -> Profile:
+    """Ten steps, in each of which a function is compiled."""
     detail, again = (
         json.dumps(one, separators=(",", ":")).replace(" ", "\\u0020")
-        for one in ({"function": "update", "of": "jax"}, {"function": "update", "change": change})
+        for one in ({"function": function, "of": "jax"}, {"function": function, "change": change})
     )
     profile = build(
         f"""
@@ -28,7 +28,7 @@ process train.py | pid=5
     python main @ {file}:1
       phase compile | time={900 * MS}/10 call_time={900 * MS}/10 detail={detail}
         phase compiled again | call_time=0/9 detail={again}
-      operator jit(update) | time={90 * MS}/10 call_time={90 * MS}/10
+      operator jit({function}) | time={90 * MS}/10 call_time={90 * MS}/10
     phase step | call_time={999 * MS}/10
 """.lstrip("\n")
     )
@@ -68,3 +68,7 @@ def test_a_noted_argument_is_named_in_the_title_and_in_what_to_do() -> None:
 def test_no_argument_of_a_function_of_jax_itself_is_to_be_taken_out(tmp_path: Path, source: str, begins: str) -> None:
     (tmp_path / "train.py").write_text(f"{source}\n    pass\n")
     assert first_fix(compiled(SAME, f"{tmp_path}/train.py")).startswith(begins)
+
+
+def test_without_the_source_a_private_name_is_of_jax_itself() -> None:
+    assert first_fix(compiled(SAME, function="_normal")).startswith("Put what calls it")

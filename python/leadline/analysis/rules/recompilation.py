@@ -116,7 +116,7 @@ def _advice(case: Case, row: int) -> str:
     ]
     change = next(filter(None, changes), "")
     if change.startswith(_SAME_SHAPES):
-        if _is_defined(case, case.tree.node(row).detail.get("function")) is False:
+        if not _is_defined(case, str(case.tree.node(row).detail.get("function"))):
             return f"{_ONE_JIT[:1].upper()}{_ONE_JIT[1:]}, or give it the same sizes and settings each time."
         return (
             "Take arguments with another value each time out of static_argnames and static_argnums (pass numbers as "
@@ -128,11 +128,11 @@ def _advice(case: Case, row: int) -> str:
     return f"jax.jit compiles for each static argument, shape and type{seen}: {static}pad to few sizes, or {_ONE_JIT}."
 
 
-def _is_defined(case: Case, name: object) -> bool | None:
-    """Whether the program's own files define a function of this name; None where they cannot be read."""
+def _is_defined(case: Case, name: str) -> bool:
+    """Whether the program's own files define a function of this name; where they cannot be read, by the name."""
     trees = [tree for _, tree in user_trees(case)]
     defined = {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    return name in defined or name == "<lambda>" if trees else None
+    return name in defined or name == "<lambda>" if trees else not name.startswith("_")
 
 
 def _why(case: Case, row: int) -> str:
