@@ -24,7 +24,7 @@ def loading_gain(case: Case, ns: int, *, cheaper: float, workers: int, cpus: int
     in_line = max(case.loop.of.main.core_wait_ns, 0.0) * case.loop.steps
     making = float(case.tree.exclusive(METRIC).sum[case.in_phase("data loading")].sum())
     freed = in_line * min(1.0, _SPARED * cheaper * making / (max(cpus, 1) * total)) if total > 0 else 0.0
-    more = ", and the waits for a core, as far as workers have the cores" if in_line >= 0.05 * total else ""
+    more = ", and the waits for cores that workers use" if in_line >= 0.05 * total else ""
     return case.gain_sums((_AT_LEAST * spared, spared + freed, ns + in_line), _BASIS + more)
 
 
