@@ -179,7 +179,7 @@ def test_tensors_without_a_storage_are_left_alone_and_counted(run: Runner) -> No
     """
     ran = run(program, "--backend", "pages", tools=TOOLS)
     assert (ran.code, ran.out) == (0, "True\n"), ran.err
-    assert any("could not be looked at (NotImplementedError)" in lost for lost in ran.found("Rows")["lost"])
+    assert any("could not be inspected (NotImplementedError)" in lost for lost in ran.found("Rows")["lost"])
 
 
 def test_a_program_that_crashes_says_so_as_it_would(run: Runner) -> None:

@@ -316,7 +316,7 @@ def looped(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 def test_a_tool_that_keeps_all_it_sees_is_ended_with_a_sentence(looped: Ran) -> None:
     ran = looped
     assert re.search(
-        r"the tool Keeps was ended: it held about \d+ KiB, more than the 293 KiB of its most_bytes", ran.err
+        r"the tool Keeps was stopped: it held about \d+ KiB, more than the 293 KiB of its most_bytes", ran.err
     )
     assert {row["name"]: row["count"] for row in ran.table("Good")}["aten::add"] == 6000
     ended = [loss for loss in ran.profile.losses if loss.kind.name.lower() == "tool_ended"]
@@ -340,7 +340,7 @@ class Starts(Tool):
 
 def test_a_tool_that_forks_is_ended_and_its_child_is_gone(looped: Ran) -> None:
     ran = looped
-    assert "the tool Forks was ended: it forked the process" in ran.err
+    assert "the tool Forks was stopped: it forked the process" in ran.err
     assert "start programs with subprocess" in ran.found("Forks")["problem"]
     children = [int(line) for line in (ran.folder / "children").read_text().splitlines() if line != "0"]
     assert len(children) == 1
