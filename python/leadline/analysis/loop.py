@@ -75,18 +75,19 @@ def find_loop(profile: Profile, scopes: Scopes) -> Loop | None:
     )
 
 
-def of_all_shapes(tree: Tree, scopes: Scopes, values: Rows) -> Rows:
-    """Per node the sum over all nodes of its name in operators of one name and place: one that is called with several
-    shapes is a node for each of them. What is no operator, nor inside of one, keeps its own value."""
+def of_all_shapes(tree: Tree, scopes: Scopes, *columns: Rows) -> list[Rows]:
+    """Of each column per node the sum over all nodes of its name in operators of one name and place: one that is called
+    with several shapes is a node for each of them. What is no operator, nor inside of one, keeps its own value."""
     names = tree.frames["name"][tree.frame_of].astype(np.int64)
     outer = np.flatnonzero(scopes.outer == np.arange(len(tree)))
     group = np.full(len(tree) + 1, -1, np.int64)  # the last: outside of operators
-    found = values.copy()
+    found = [values.copy() for values in columns]
     if len(outer):
         group[outer] = factorized(tree.parent[outer].astype(np.int64), names[outer])
         within = np.flatnonzero(group[scopes.outer] >= 0)
         key = factorized(group[scopes.outer[within]], names[within])
-        found[within] = group_sums(key, values[within], int(key.max()) + 1)[key]
+        for sums, values in zip(found, columns, strict=True):
+            sums[within] = group_sums(key, values[within], int(key.max()) + 1)[key]
     return found
 
 
@@ -94,7 +95,8 @@ def often(tree: Tree, scopes: Scopes, steps: int, fewest: int = 1) -> Mask:
     """Nodes that are measured in a tenth of the steps, at least `fewest` times and with any shapes, or are not measured
     at all."""
     measured = tree.exclusive("time").count
-    found: Mask = (measured == 0) | (of_all_shapes(tree, scopes, measured) >= max(fewest, steps // 10))
+    (calls,) = of_all_shapes(tree, scopes, measured)
+    found: Mask = (measured == 0) | (calls >= max(fewest, steps // 10))
     return found
 
 

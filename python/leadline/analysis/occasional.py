@@ -49,11 +49,11 @@ def around(tree: Tree, loop: Loop, sources: Sources) -> Around:
     """What stands beside the lines through which every step goes."""
     rare, outside, branches = (np.zeros(len(tree), np.bool_) for _ in range(3))
     trains = _trains(tree, loop)
+    numbers = tree.frames["line"][tree.frame_of]
     for level, lines in _levels(tree, loop).items():
         file, first, last, sure = _span(tree, sources, lines)
         here = tree.shape.children(level).tolist()
         others = [one for one in here if one not in lines and _same_function(tree, one, next(iter(lines)))]
-        numbers = tree.frames["line"][tree.frame_of]
         if sure and any(trains[one] and not first <= numbers[one] <= last for one in others):
             continue  # a loop inside of a step, `for optimizer in optimizers: optimizer.step()`
         for other in others:

@@ -13,11 +13,11 @@ from leadline._dataclass import dataclass
 from leadline._histogram import middle_of
 from leadline.profiles.step_rows import StepRows, Sums, added
 
+Rows = NDArray[np.int64]
 WARM = 3.0
 """Times the median: a step at the beginning that took as long warms up."""
 STEADY = 3
 """Steps behind those at the beginning that are needed to tell."""
-Rows = NDArray[np.int64]
 ACCIDENT = 20
 """Times the mean of all others: a measurement that took as long was a first call, or another job on the machine."""
 ENOUGH = 5

@@ -284,7 +284,12 @@ def _because(remarks: Remarks, made: Account, resource: Resource, found: list[Fi
 
 
 def _title(one: Finding) -> str:
-    return one.title + (f"  {_short(one.lines[0].short)}:{one.lines[0].line}" if one.lines else "")
+    return one.title + _line(one)
+
+
+def _line(one: Finding) -> str:
+    """`  train.py:41`, as it follows a title; empty where it has none."""
+    return f"  {_short(one.lines[0].short)}:{one.lines[0].line}" if one.lines else ""
 
 
 def _fact(remarks: Remarks, one: Finding) -> str:
@@ -302,7 +307,7 @@ def _with_reason(remarks: Remarks, facts: list[str], proposed: Sequence[Fix], fo
     first = next(of_top, None)
     if first is None or any(one.startswith(_title(first)) for one in facts):
         return facts
-    where = f"  {_short(first.lines[0].short)}:{first.lines[0].line}" if first.lines else ""
+    where = _line(first)
     if first.rule == NOT_EXPLAINED and where and any(f"{where} " in f"{one} " for one in facts):
         return facts  # the account has named that place with its time
     return [*facts[: _MOST_FACTS - 1], _fact(remarks, first)]

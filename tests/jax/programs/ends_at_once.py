@@ -1,4 +1,4 @@
-"""A static argument has another value each time, until the process is killed: nothing is told at its end."""
+"""A static argument changes with each call; the process is killed, so nothing is reported at its end."""
 
 import os
 import signal

@@ -42,7 +42,7 @@ class Allocator(Rule):
         for phase in ("optimizer", "data loading", "compile"):
             each_step &= ~case.in_phase(phase)
         # of all shapes: what is called with another one in each step is alive in that step
-        still, ever = (of_all_shapes(tree, case.analysis.scopes, one) for one in (alive, allocated.sum))
+        still, ever = of_all_shapes(tree, case.analysis.scopes, alive, allocated.sum)
         kept = each_step & (still >= values["alive"] * ever) & (allocated.sum > 0)
         total = int(alive.sum())
         held = int(alive[kept].sum())

@@ -13,11 +13,10 @@ import numpy as np
 from leadline.analysis.calls_in_source import unique_lines
 from leadline.analysis.columns import Mask
 from leadline.analysis.rules.base import Case, Finding, Severity
-from leadline.analysis.rules.by_shape import Shape, broadcast, largest, tensor_shapes
+from leadline.analysis.rules.by_shape import PRODUCTS, Shape, broadcast, largest, tensor_shapes
 from leadline.analysis.workclass import classes_of_nodes
 from leadline.schema import FrameKind
 from leadline.units import percent, times
-from leadline.work.operators import CLASSES
 
 _TIMES = 16
 _ELEMENTS = 1 << 16
@@ -29,8 +28,7 @@ def broadcast_larger(case: Case, rule: str, learn_more: str) -> list[Finding]:
     """At most one finding: the function that takes most with what it makes so."""
     operators = (case.tree.kinds == int(FrameKind.OPERATOR)) & case.loop.inside & (case.code_line >= 0)
     operators &= ~case.in_phase("optimizer") & ~case.in_phase("data loading")
-    kinds = ("matrix product", "convolution", "attention", "recurrent")  # [N, 1] times [1, M] is no broadcasting
-    products = operators & np.isin(classes_of_nodes(case.tree), [CLASSES.index(one) for one in kinds])
+    products = operators & np.isin(classes_of_nodes(case.tree), PRODUCTS)
     rows = largest(case, operators & ~products).tolist()
     shapes = {row: found for row in rows if (found := tensor_shapes(case, row))}
     seeds: dict[int, tuple[int, Shape]] = {}

@@ -9,10 +9,13 @@ import numpy as np
 
 from leadline.analysis.columns import Mask, Rows
 from leadline.analysis.rules.base import Case
+from leadline.work.operators import CLASSES
 
 Shape = tuple[int, ...]
 
 _MOST_NODES = 300
+PRODUCTS = tuple(CLASSES.index(one) for one in ("matrix product", "convolution", "attention", "recurrent"))
+"""Classes of operators that multiply inputs of two shapes, which is no broadcasting: `[N, 1]` times `[1, M]`."""
 
 
 def shapes_of(case: Case, row: int) -> list[Shape]:

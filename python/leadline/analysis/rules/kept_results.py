@@ -49,8 +49,7 @@ class KeptResults(Rule):
         here = here & (case.loop.inside | case.rare_work) & ~is_setup(tree) & ~case.in_phase("optimizer")
         here &= ~case.in_phase("backward") & ~case.in_phase("compile")
         # of all shapes: what is called with another one in each step is made in one step, and alive in it
-        ever = of_all_shapes(tree, case.analysis.scopes, made.count)
-        still = of_all_shapes(tree, case.analysis.scopes, held.astype(np.int64))
+        ever, still = of_all_shapes(tree, case.analysis.scopes, made.count, held.astype(np.int64))
         kept = here & (made.count >= _STEPS) & (still >= _NEARLY_ALL * ever) & (held >= _STEPS)
         kept &= (still >= _STEPS * np.maximum(ever / steps, 1)) | (case.rare_work & (held >= _STEPS))
         bytes_of = np.where(kept, alive, 0)

@@ -28,7 +28,11 @@ _ASKS = ("padding", "pad_to_max_length", "max_length")
 """Arguments of tokenizers that ask for padding."""
 
 
-_LONGEST = "Pad each batch to its own longest row only (padding='longest', pad_sequence in collate_fn)"
+_SORT = "Put rows of similar length into one batch, or pack several into one row."
+_PAD = (
+    "Pad each batch to its own longest row only (padding='longest', pad_sequence in collate_fn), put rows of similar "
+    "length into one batch, or pack several into one row."
+)
 _TO_LONGEST = 0.02
 """Of a batch: where no more of its columns are padding in every row, it is padded to its longest row."""
 
@@ -66,7 +70,6 @@ class Padding(Rule):
         order = outer if len(outer) else rows
         to_longest = cut < _TO_LONGEST
         filled = "its longest row fills all of it" if to_longest else f"its longest row fills {percent(1 - cut)}"
-        sort = "ut rows of similar length into one batch, or pack several into one row."
         return [
             Finding(
                 self.name,
@@ -79,7 +82,7 @@ class Padding(Rule):
                     f"in {calls:,} inspected batches",
                     f"the model takes {duration(case.per_step(ns))} a step; a mask does not make it cheaper",
                 ),
-                f"P{sort}" if to_longest else f"{_LONGEST}, p{sort}",
+                _SORT if to_longest else _PAD,
                 self.learn_more,
                 share,
             )

@@ -91,12 +91,12 @@ class PythonOverhead(Rule):
         """Functions that take the step without calling operators: samples see them."""
         where = case.loop.inside & ~case.in_phase("data loading") & ~case.in_phase("compile")
         made = []
+        ran = max(case.total_ns - _in_line_ns(case), 1.0)
         for one in case.sampled(where):
             share = one.ns / case.sampled_ns
             if share < values["function"]:
                 break
-            of_step = one.ns / max(case.total_ns - _in_line_ns(case), 1.0)
-            if of_step < _WORTH:
+            if one.ns < _WORTH * ran:
                 continue
             number = int(case.tree.exclusive(METRIC).count[one.rows].sum())
             if number < _TOO_FEW:

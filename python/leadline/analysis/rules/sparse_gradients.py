@@ -15,7 +15,7 @@ from leadline.schema import FrameKind
 _CLIPPING = r"/torch/(?:nn/utils/clip_grad|distributed/fsdp/.*)\.py$"
 _CLIPS = ("clip_grad_norm_", "clip_grad_norm", "clip_grad_value_", "clip_gradients")
 _DECAYS = ("AdamW", "Lamb", "LAMB", "Lion")
-"""Optimizers that let weights decay unless they are told not to."""
+"""Optimizers that apply weight decay by default."""
 _SHARDED = r"^(?:c10d|_c10d_functional)::\w*reduce_scatter"
 _REDUCED = r"^(?:c10d|_c10d_functional)::\w*all_?reduce"
 
@@ -56,8 +56,7 @@ def sparse_gradients(case: Case, embedding: int) -> Sparse:
 
 
 def _clipped(case: Case, embedding: int) -> bool:
-    """Whether the steps clip its gradient, as far as that is known: by the shapes of what clipping works on, else of
-    all gradients."""
+    """Whether the steps clip its gradient: by the shapes that clipping works on, where they are known; else any."""
     clips = case.in_files(_CLIPPING) & case.loop.inside & (case.tree.kinds == int(FrameKind.OPERATOR))
     if not clips.any():
         return bool(lines_that_call(case, _CLIPS))

@@ -12,13 +12,13 @@ import numpy as np
 from leadline._dataclass import dataclass
 from leadline.analysis.calls_in_source import name_of
 from leadline.analysis.case import Case
-from leadline.analysis.columns import Rows
+from leadline.analysis.columns import Rows, factorized, group_sums
 from leadline.analysis.functions import METRIC
 from leadline.analysis.rules.place.at import At, own_nodes, statement_at
 from leadline.analysis.rules.place.fact import Fact
 from leadline.schema import FrameKind
 
-CONVERTS_NS = 200_000.0
+_CONVERTS_NS = 200_000.0
 """Around an operator's call the interpreter takes 5 to 30 µs; what takes more for each handles values one by one."""
 INSTEAD = (
     "Join the arrays or lists in NumPy first: torch.from_numpy(np.stack(arrays)), or torch.as_tensor(np.array(values))."
@@ -48,23 +48,19 @@ def converted(case: Case, rows: Rows) -> list[Converted]:
     line = scopes.user[rows]
     own = rows[(samples[rows] > 0) & (scopes.inner[rows] < 0) & (line >= 0) & (case.inner_python[rows] == line)]
     lines = scopes.user[own]
-    found = [
-        Converted(row, int(samples[own[lines == row]].sum()))
-        for row in np.unique(lines).tolist()
-        if _calls_for_long(case, row, int(samples[own[lines == row]].sum())) and _makes_tensor(case, row)
-    ]
+    each = [Converted(row, int(samples[own[lines == row]].sum())) for row in np.unique(lines).tolist()]
+    found = [one for one in each if outlasts(case, _called(case, one.row), one.ns) and _makes_tensor(case, one.row)]
     most = max((one.ns for one in found), default=0)
     return sorted((one for one in found if 10 * one.ns >= most), key=lambda one: -one.ns)
 
 
-def _calls_for_long(case: Case, row: int, ns: int) -> bool:
-    """Whether the line calls operators and takes far longer than they and their calls do."""
-    called = _called(case, row)
-    return (
-        len(called) > 0
-        and ns >= CONVERTS_NS * int(case.calls[called].max())
-        and ns >= 2 * int(case.inclusive_time[called].sum())
-    )
+def outlasts(case: Case, called: Rows, ns: int) -> bool:
+    """Whether Python that takes `ns` and calls these operators takes far longer than they and their calls do."""
+    if not len(called):
+        return False
+    key = factorized(case.tree.frame_of[called].astype(np.int64))
+    calls = group_sums(key, case.calls[called], int(key.max()) + 1)
+    return ns >= _CONVERTS_NS * int(calls.max()) and ns >= 2 * int(case.inclusive_time[called].sum())
 
 
 def _called(case: Case, row: int) -> Rows:

@@ -13,7 +13,7 @@ from leadline.analysis.columns import Rows, factorized, group_sums
 from leadline.analysis.functions import METRIC
 from leadline.analysis.origin import Origin, origin, package_path
 from leadline.analysis.rules.place.at import At
-from leadline.analysis.rules.place.converts import CONVERTS_NS
+from leadline.analysis.rules.place.converts import outlasts
 from leadline.analysis.rules.place.fact import Fact
 from leadline.schema import FrameKind
 from leadline.units import percent
@@ -77,12 +77,7 @@ def inside_of(case: Case, rows: Rows) -> Inside | None:
 def _converts(case: Case, mine: Rows, ns: int) -> bool:
     tree = case.tree
     lines = np.unique(case.inner_python[mine])
-    called = np.flatnonzero((tree.kinds == int(FrameKind.OPERATOR)) & np.isin(tree.parent, lines))
-    if not len(called):
-        return False
-    key = factorized(tree.frame_of[called].astype(np.int64))
-    calls = group_sums(key, case.calls[called], int(key.max()) + 1)
-    return ns >= CONVERTS_NS * int(calls.max()) and ns >= 2 * int(case.inclusive_time[called].sum())
+    return outlasts(case, np.flatnonzero((tree.kinds == int(FrameKind.OPERATOR)) & np.isin(tree.parent, lines)), ns)
 
 
 def inside(case: Case, at: At) -> Iterator[Fact]:

@@ -12,13 +12,12 @@ import numpy as np
 
 from leadline.analysis.case import Case
 from leadline.analysis.columns import Mask, Rows
-from leadline.analysis.rules.by_shape import Shape, broadcast, tensor_shapes
+from leadline.analysis.rules.by_shape import PRODUCTS, Shape, broadcast, tensor_shapes
 from leadline.analysis.rules.place.at import At, at_line, loop_of
 from leadline.analysis.rules.place.fact import Fact
 from leadline.analysis.workclass import classes_of_nodes
 from leadline.schema import FrameKind
 from leadline.units import duration, how_often, times
-from leadline.work.operators import CLASSES
 
 _OFTEN = 4
 """Calls a step for each module: a layer is called once or twice, an update of all parameters is the optimizer's."""
@@ -42,7 +41,6 @@ _TYPES: Mapping[str, str] = {
 }
 _SELDOM = frozenset(("float16", "bfloat16", "float64", "complex64", "complex128"))
 _COPIES = frozenset(("aten::copy_", "aten::_to_copy"))
-_PRODUCTS = ("matrix product", "convolution", "attention", "recurrent")
 _ENOUGH_SAMPLES = 20
 
 
@@ -122,7 +120,7 @@ def _inputs(case: Case, at: At) -> list[Fact]:
         found.append(Fact("type", f"converts {source} to {target}", 0.5))
     elif types and types[0] in _SELDOM:
         found.append(Fact("type", f"computes in {types[0]}", 0.4))
-    product = classes_of_nodes(case.tree)[at.row] in [CLASSES.index(one) for one in _PRODUCTS]
+    product = classes_of_nodes(case.tree)[at.row] in PRODUCTS
     result = broadcast(shapes) if len(shapes) > 1 and not product else ()
     largest = max(map(math.prod, shapes), default=0)
     if math.prod(result) >= max(_LARGE, _BROADCAST * largest) and largest:
