@@ -161,5 +161,5 @@ def test_rates_that_make_no_sense_are_refused(place) -> None:
     result = place.leadline("run", "--wait", "1e6", "script.py")
     assert result.returncode == 2
     assert result.stderr.decode() == (
-        "leadline: Waiting threads cannot be looked at 1e+06 times a second; choose 0.1 to 1000.\n"
+        "leadline: Waiting threads cannot be sampled 1e+06 times a second; choose 0.1 to 1000.\n"
     )

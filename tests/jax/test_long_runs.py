@@ -16,7 +16,7 @@ _LATE_S = 2 + 5 + 2
 
 def test_a_killed_program_has_the_runs_that_ended_before(tmp_path: Path) -> None:
     place = Workplace(tmp_path)
-    ran = place.leadline("run", "-q", "-o", "killed.leadline", str(PROGRAMS / "long_runs.py"))
+    ran = place.leadline("run", "-q", "-o", "killed.leadline", str(PROGRAMS / "long_runs.py"), str(_LATE_S))
     *ended, killed = (float(line) for line in ran.stdout.split())
     longest = max(after - before for before, after in pairwise(ended))
     due = sum(one < killed - _LATE_S - longest for one in ended)

@@ -176,7 +176,9 @@ def test_of_a_killed_program_the_kernel_is_read_as_far_as_it_goes(instances: Pat
 def test_without_rights_switches_are_recorded_and_the_reason_is_told(tmp_path: Path) -> None:
     found, said = recorded(tmp_path, WAITS, "sched", *NO_RIGHTS)
     assert about(found)["source"] == "perf"
-    assert "only context switches can be recorded: the kernel's tracer: tracefs is not mounted" in said
+    assert (
+        "only context switches of the Linux kernel can be recorded: the kernel's tracer: tracefs is not mounted" in said
+    )
     sleeps, shares = spent(found, "sleeps"), spent(found, "shares")
     assert shares.runnable_ns >= 0.3 * shares.wall_ns
     assert sleeps.wall_ns > 0
@@ -221,7 +223,7 @@ def test_in_a_container_with_numbers_of_its_own_switches_are_recorded(instances:
 def test_where_the_call_is_forbidden_counters_are_read(tmp_path: Path) -> None:
     found, said = recorded(tmp_path, WAITS, "sched", *NO_RIGHTS, sys.executable, "-c", NO_PERF)
     assert about(found)["source"] == "counters"
-    assert "only totals per thread can be recorded" in said
+    assert "only totals per thread of the Linux kernel can be recorded" in said
     assert about(found)["threads"]
     assert len(found.window.states["tid"]) == 0
 

@@ -91,7 +91,7 @@ class Native:
 @pytest.mark.parametrize(
     ("visible", "device", "cuda", "said"),
     [
-        ("0", False, "13.0", "no NVIDIA GPU and driver"),
+        ("0", False, "13.0", "no visible NVIDIA GPU and driver"),
         ("", True, "13.0", "CUDA_VISIBLE_DEVICES is empty"),
         ("0", True, "13.0", ""),  # it could have used one and did not
         ("", False, None, ""),  # torch for CPUs: nobody expects a GPU
