@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <exception>
 #include <locale>
 #include <new>
 #include <sstream>
@@ -109,6 +110,13 @@ void keep(uint64_t key, const std::string& text) {
   } else {
     delete[] copy;
   }
+}
+
+constexpr char kUntold[] = "torch could not tell the shapes of an operator's inputs";
+
+// Nested tensors ("doesn't support sizes") and symbolic ones have none, and torch says so by an error.
+bool has_no_shape(const char* error) noexcept {
+  return std::strstr(error, "support") != nullptr || std::strstr(error, "symbolic") != nullptr;
 }
 
 // torch's errors take tens of microseconds: inputs of this kind are not asked about again.
@@ -222,8 +230,14 @@ const char* InputText::describe(const Symbols& symbols, const RecordFunction& fu
     return text_.c_str();
   } catch (const std::bad_alloc&) {
     losses().count(LossKind::kInternalError, 1, "there was no memory for the shapes of an operator's inputs");
+  } catch (const std::exception& error) {
+    if (has_no_shape(error.what())) {
+      remember_shapeless(key);
+    } else {
+      losses().count(LossKind::kInternalError, 1, kUntold);
+    }
   } catch (...) {
-    remember_shapeless(key);  // torch has no shape for a nested tensor, and says so by an error
+    losses().count(LossKind::kInternalError, 1, kUntold);
   }
   return role;
 }
