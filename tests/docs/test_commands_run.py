@@ -34,6 +34,8 @@ SLOW = r"leadline (try|prove|attach|ledger)\b|why 4711|for i in|new\*"
 """Lines that take minutes, or measure for half a minute."""
 WITH_TORCH = {"docs/how-to/tools.md", "docs/timelines.md"}
 """Pages on which a program must call operators."""
+FIRST_PAGES = {"README.md", "docs/getting-started.md"}
+"""What a new user types, which every run of the tests types too; that of other pages `make nightly` types."""
 ANSWERS = {"gate": (0, 1, 3), "doctor": (0, 1)}
 """Exit codes that answer a question; 0 for all others."""
 LONG_S = 300
@@ -131,8 +133,14 @@ def run_block(block: Block, folder: Path, pid: int) -> None:
         assert "Traceback" not in done.stderr and "has a bug" not in done.stderr, f"{line}\n{done.stderr}"
 
 
-@pytest.mark.parametrize("block", chosen(slow=False), ids=str)
+@pytest.mark.parametrize("block", [one for one in chosen(slow=False) if one.page in FIRST_PAGES], ids=str)
 def test_commands_run(block: Block, folder: Path, process: int) -> None:
+    run_block(block, folder, process)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", [one for one in chosen(slow=False) if one.page not in FIRST_PAGES], ids=str)
+def test_commands_of_other_pages_run(block: Block, folder: Path, process: int) -> None:
     run_block(block, folder, process)
 
 

@@ -29,9 +29,9 @@ from leadline.report.start_model import Bar, BarPart, Help, Kernel, Line, Start
 from leadline.steps import NoSteps
 from leadline.steps.of_profile import steps_of
 from leadline.units import percent
-from leadline.verdict.between import between_operators
 from leadline.verdict.fixes import CORES, CORES_REMEDY
 from leadline.verdict.model import Account, Fix, Verdict
+from leadline.verdict.outside_operators import outside_operators
 from leadline.verdict.text import as_lines, fix_text, head
 from leadline.verdict.words import IDLE, SHORT
 from leadline.work.operators import CLASSES
@@ -113,13 +113,13 @@ class _Step:
             self.time: Rows = np.maximum(self.tree.exclusive("time").sum, 0)
             self.device_time: Rows = np.maximum(self.tree.exclusive("gpu_time").sum, 0)
             self.steps = 1
-            samples = np.where(between_operators(case, self.mine), self.tree.exclusive("cpu_sample").sum, 0)
+            samples = np.where(outside_operators(case, self.mine), self.tree.exclusive("cpu_sample").sum, 0)
             self.time = self.time + samples
             self.scale, self.device_scale = self._scale(self.time), self._scale(self.device_time)
             return
         self.mine = loop.inside & (self.scopes.thread == self.scopes.thread[loop.anchors[0]])
         self.steps = loop.steps
-        samples = np.where(between_operators(case, self.mine), case.samples, 0) if case.sampled_ns else none
+        samples = np.where(outside_operators(case, self.mine), case.samples, 0) if case.sampled_ns else none
         self.time = np.where(self.mine, loop.time, 0) + samples
         self.device_time = np.where(loop.inside, case.gpu_time, 0) if case.has_device else none
         self.scale, self.device_scale = self._scale(self.time), self._scale(self.device_time)

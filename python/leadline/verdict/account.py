@@ -19,9 +19,9 @@ from leadline.analysis.waiting import METRIC as WAIT
 from leadline.analysis.waiting import in_line_ns
 from leadline.analysis.workclass import classes_of_nodes
 from leadline.schema import FrameKind
-from leadline.verdict.between import fill_between, runs_on_pool, summed_at
 from leadline.verdict.ledger import LABELS, WAITS, Draft, Ledger, span_of_run, span_of_steps
 from leadline.verdict.model import Account, Part, Place
+from leadline.verdict.outside_operators import fill_outside_operators, runs_on_pool, summed_at
 from leadline.verdict.places import Places
 from leadline.work.operators import CLASSES
 
@@ -95,7 +95,7 @@ def _booked(ledger: Ledger) -> tuple[int, tuple[Part, ...], tuple[str, ...]]:
     _phases(ledger)
     _rare(ledger)
     _waits(ledger)
-    fill_between(ledger, wall)
+    fill_outside_operators(ledger, wall)
     if not ledger.span.clocked:
         notes.append("the length of the step is an estimate, the sum of its operators, phases and waits")
     if ledger.booked > wall:  # operators of several threads at a time, or samples that are few
@@ -182,7 +182,7 @@ def _operators(ledger: Ledger) -> None:
 
 
 def _rare(ledger: Ledger) -> None:
-    """What only some steps do, at the line of the loop that does it: operators here, the rest with `fill_between`."""
+    """What only some steps do, at the line of the loop that does it: operators here, else `fill_outside_operators`."""
     case, tree = ledger.case, ledger.tree
     if not ledger.rare.any():
         return

@@ -14,7 +14,7 @@ from leadline.analysis.rules.place.behalf import on_behalf
 from leadline.analysis.rules.place.converts import converts
 from leadline.analysis.rules.place.fact import Fact
 from leadline.analysis.rules.place.inside import inside
-from leadline.analysis.rules.place.meaning import meaning
+from leadline.analysis.rules.place.known_calls import known_calls
 from leadline.analysis.rules.place.measured import measured
 from leadline.analysis.rules.place.searched import searched
 from leadline.analysis.rules.place.written import written
@@ -44,7 +44,7 @@ def facts_of(case: Case, file: str, line: int, what: str = "", ns: float = 0.0) 
                     *searched(case, place),
                     *inside(case, place),
                     *converts(case, place),
-                    *meaning(case, place),
+                    *known_calls(case, place),
                     *written(place),
                 ]
             )

@@ -60,7 +60,7 @@ _OUTSIDE = (
 )
 
 
-def meaning(case: Case, at: At) -> list[Fact]:
+def known_calls(case: Case, at: At) -> list[Fact]:
     """Nothing where neither shapes, names nor the source say so."""
     found = [
         *_of_operators(case, at),

@@ -46,7 +46,7 @@ _CALLING_NS = 30_000.0
 """On a core: what calling an operator from Python takes at most, where nothing was sampled."""
 
 
-def fill_between(ledger: Ledger, wall: float) -> None:
+def fill_outside_operators(ledger: Ledger, wall: float) -> None:
     """Book what is left of the step after operators, phases and measured waits."""
     counts = ledger.span.counts
     if counts is not None:
@@ -153,14 +153,14 @@ def _waits_for_program(case: Case) -> Mask:
     return found
 
 
-def between_operators(case: Case, mine: Mask) -> Mask:
+def outside_operators(case: Case, mine: Mask) -> Mask:
     """Of the nodes `mine` those between operators, and in no phase whose own time holds the Python in it."""
     found: Mask = mine & (case.analysis.scopes.inner < 0) & ~_held_by_phases(case) & ~case.in_phase("compile")
     return found
 
 
 def _sampled_outside(ledger: Ledger) -> NDArray[np.float64]:
-    where = between_operators(ledger.case, ledger.mine | ledger.rare)
+    where = outside_operators(ledger.case, ledger.mine | ledger.rare)
     return np.where(where, ledger.samples, 0).astype(np.float64)
 
 
@@ -180,7 +180,7 @@ def _python(ledger: Ledger, factor: float) -> None:
     if ledger.rare.any():
         line = nearest(tree.shape, case.rare_lines)
         ledger.book("rare", case.rare_lines, summed_at(line, np.where(ledger.rare, samples, 0)), "sampled")
-    outside = between_operators(case, ledger.mine)
+    outside = outside_operators(case, ledger.mine)
     functions = case.sampled(outside, most=200)
     named = np.zeros(len(tree), np.bool_)
     for one in functions:
