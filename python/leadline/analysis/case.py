@@ -6,8 +6,9 @@ Everything is whole columns, computed once and shared by all rules; objects are 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -23,9 +24,12 @@ from leadline.analysis.ranks import is_folded_profile
 from leadline.analysis.sourcecode import Block, Sources
 from leadline.analysis.turn import rest_of_turn
 from leadline.profiles import Profile
+from leadline.profiles.archive import printable
 from leadline.profiles.meta import is_imported, source_hashes
 from leadline.schema import FrameKind, MetricKind
 from leadline.units import counted
+
+T = TypeVar("T")
 
 _ENOUGH_STEPS, _ENOUGH_IMPORTED = 5, 1  # the steps of a trace were chosen by who recorded it, after a warm-up as a rule
 MOST_GROUPS = 500
@@ -79,9 +83,20 @@ class Case(OfCompilations):
         self.tree = profile.tree
         self.cwd = _cwd(profile)
         self.sources = sources_of(profile)
+        self.failed: list[str] = []
         self._phases: dict[str, Mask] = {}
         self._names: dict[str, Mask] = {}
         self._inclusive: dict[str, Rows] = {}
+
+    def optional(self, ask: Callable[[], Iterable[T]]) -> list[T]:
+        """What `ask` returns, or nothing where it raises: odd values in a file that somebody sent cost one fact, not
+        the verdict. `failed` has the errors.
+        """
+        try:
+            return list(ask())
+        except Exception as error:
+            self.failed.append(printable(f"{type(error).__name__}: {error}", 200))
+            return []
 
     # ---------------------------------------------------------------- the loop
 

@@ -16,6 +16,7 @@ from leadline.engines import engines_of, together
 from leadline.engines.words import sentence as serving_sentence
 from leadline.engines.words import title as serving_title
 from leadline.profiles import Profile
+from leadline.profiles.archive import printable
 from leadline.profiles.meta import is_imported, typed_command
 from leadline.profiles.tried import of_rule
 from leadline.schema import FrameKind
@@ -91,15 +92,16 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
         if resource.kind == "ranks"
         else _because(remarks, made, resource, said)
     )
-    reached = attained(case) if resource.kind in _COMPUTES and made.share("core") < _CROWDED else None
-    if reached is not None and reached.ns - reached.best_ns >= _WORTH_SAYING * made.wall_ns:
-        facts.insert(0, reached.words)
+    if resource.kind in _COMPUTES and made.share("core") < _CROWDED:
+        for reached in case.optional(lambda: [attained(case)]):
+            if reached is not None and reached.ns - reached.best_ns >= _WORTH_SAYING * made.wall_ns:
+                facts.insert(0, reached.words)
     if others.children and (resource.contended or made.share("core") >= _CROWDED):
-        facts[:0] = computing(case, remarks)
+        facts[:0] = case.optional(lambda: computing(case, remarks))
     elif resource.part is not None and resource.part.key in _OTHERS_WORK:
-        facts[:0] = makers(case)
+        facts[:0] = case.optional(lambda: makers(case))
     elif resource.part is not None and resource.part.key == "pool":
-        facts[:0] = pool_in_line(case)
+        facts[:0] = case.optional(lambda: pool_in_line(case))
     title = ""
     trains = case.named(FrameKind.PHASE, "backward").any()
     if (
@@ -118,7 +120,7 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
             *_with_reason(remarks, [*incomplete(profile)[:1], *facts][:_MOST_FACTS], proposed, ranked),
         ),
         tuple(replace(one, tried=of_rule(profile.tried, one.rule)) for one in proposed),
-        trust(profile, made, samples),
+        trust(profile, made, samples, case.failed),
         made,
         ask,
         title,
@@ -126,14 +128,15 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
     )
 
 
-def quietly(profile: Profile, found: Findings | None = None) -> Verdict | None:
-    """The same for a report, which is worth showing without it: None where judging fails."""
+def quietly(profile: Profile, found: Findings | None = None) -> Verdict:
+    """The same for a report, which is worth showing without it: where judging fails, the verdict says so."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return profile.verdict if found is None else judge(profile, found)
-    except Exception:
-        return None
+    except Exception as error:
+        what = printable(f"{type(error).__name__}: {error}", 200)
+        return replace(_nothing(profile), sentence=f"cannot tell: judging failed ({what}; please report it)", ask="")
 
 
 def _nothing(profile: Profile) -> Verdict:

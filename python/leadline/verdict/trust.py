@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from leadline.profiles import Profile
@@ -12,8 +13,8 @@ from leadline.verdict.account import FEW_SAMPLES
 from leadline.verdict.model import Account
 
 
-def trust(profile: Profile, account: Account | None, samples: int) -> str:
-    """`nothing lost, overhead 0.8 %, 3 % of the step is not explained`."""
+def trust(profile: Profile, account: Account | None, samples: int, failed: Sequence[str] = ()) -> str:
+    """`nothing lost, overhead 0.8 %, 3 % of the step is not explained`. `failed`: errors of ours."""
     said = [_lost(profile), *_cost(profile)]
     if account is not None:
         said.append(f"{percent(account.share('unexplained'))} of the {account.of} is not explained")
@@ -22,6 +23,8 @@ def trust(profile: Profile, account: Account | None, samples: int) -> str:
         elif 0 < samples < FEW_SAMPLES:
             said.append(f"Python has only {samples} samples")
         said += account.notes[:1]
+    if failed:
+        said.append(f"{counted(len(failed), 'fact')} could not be found out ({failed[0]}; please report it)")
     return ", ".join(said)
 
 

@@ -23,7 +23,14 @@ def shapes_of(case: Case, row: int) -> list[Shape]:
     recorded = case.tree.node(row).detail.get("shapes")
     if not isinstance(recorded, list):
         return []
-    return [tuple(int(size) for size in one) if isinstance(one, list) else () for one in recorded]
+    return [_shape(one) for one in recorded]
+
+
+def _shape(one: object) -> Shape:
+    """() for a list of tensors too: a list of shapes in traces of torch.profiler."""
+    if not isinstance(one, list) or not all(isinstance(size, int) for size in one):
+        return ()
+    return tuple(one)
 
 
 def tensor_shapes(case: Case, row: int) -> list[Shape]:

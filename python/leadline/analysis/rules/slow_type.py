@@ -78,7 +78,11 @@ class SlowType(Rule):
         frames: dict[str, list[int]] = {}
         for frame in distinct(tree.frame_of[operators].astype(np.int64))[0].tolist():
             types = json_object(tree.text("detail", frame)).get("types")
-            name = next((_HALF[one] for one in types if one in _HALF), "") if isinstance(types, list) else ""
+            name = (
+                next((_HALF[one] for one in types if isinstance(one, str) and one in _HALF), "")
+                if isinstance(types, list)
+                else ""
+            )
             if name and class_of_operator(tree.text("name", frame)) in _PRODUCTS:
                 frames.setdefault(name, []).append(frame)
         rows_of = {name: np.flatnonzero(operators & np.isin(tree.frame_of, some)) for name, some in frames.items()}

@@ -34,22 +34,20 @@ def facts_of(case: Case, file: str, line: int, what: str = "", ns: float = 0.0) 
     kept: dict[tuple[str, int, str, float], list[Fact]] = vars(case).setdefault("_places", {})
     if key not in kept:
         place = at_line(case, file, line, what)
-        kept[key] = (
-            []
-            if place is None
-            else _best(
-                [
-                    *measured(case, place, ns),
-                    *on_behalf(case, place),
-                    *searched(case, place),
-                    *inside(case, place),
-                    *converts(case, place),
-                    *known_calls(case, place),
-                    *written(place),
-                ]
-            )
-        )
+        kept[key] = [] if place is None else _best(_asked(case, place, ns))
     return kept[key]
+
+
+def _asked(case: Case, place: At, ns: float) -> list[Fact]:
+    return [
+        *case.optional(lambda: measured(case, place, ns)),
+        *case.optional(lambda: on_behalf(case, place)),
+        *case.optional(lambda: searched(case, place)),
+        *case.optional(lambda: inside(case, place)),
+        *case.optional(lambda: converts(case, place)),
+        *case.optional(lambda: known_calls(case, place)),
+        *case.optional(lambda: written(place)),
+    ]
 
 
 def known_of(case: Case, file: str, line: int, what: str = "", ns: float = 0.0, least: float = 0.0) -> str:
