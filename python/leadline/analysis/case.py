@@ -6,9 +6,8 @@ Everything is whole columns, computed once and shared by all rules; objects are 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from leadline.analysis import analysis_of
 from leadline.analysis.busy import busy_share
 from leadline.analysis.columns import Mask, Rows, distinct, group_sums, nearest, preorder, subtree_sums
 from leadline.analysis.compilations import OfCompilations
+from leadline.analysis.contained import Contained
 from leadline.analysis.loop import BY_SAMPLES, Loop, find_loop, widened
 from leadline.analysis.occasional import Around
 from leadline.analysis.origin import Origin, origin
@@ -24,12 +24,9 @@ from leadline.analysis.ranks import is_folded_profile
 from leadline.analysis.sourcecode import Block, Sources
 from leadline.analysis.turn import rest_of_turn
 from leadline.profiles import Profile
-from leadline.profiles.archive import printable
 from leadline.profiles.meta import is_imported, source_hashes
 from leadline.schema import FrameKind, MetricKind
 from leadline.units import counted
-
-T = TypeVar("T")
 
 _ENOUGH_STEPS, _ENOUGH_IMPORTED = 5, 1  # the steps of a trace were chosen by who recorded it, after a warm-up as a rule
 MOST_GROUPS = 500
@@ -74,7 +71,7 @@ def _cwd(profile: Profile) -> str:
     return cwd if isinstance(cwd, str) else ""
 
 
-class Case(OfCompilations):
+class Case(OfCompilations, Contained):
     """One profile under examination."""
 
     def __init__(self, profile: Profile) -> None:
@@ -83,20 +80,9 @@ class Case(OfCompilations):
         self.tree = profile.tree
         self.cwd = _cwd(profile)
         self.sources = sources_of(profile)
-        self.failed: list[str] = []
         self._phases: dict[str, Mask] = {}
         self._names: dict[str, Mask] = {}
         self._inclusive: dict[str, Rows] = {}
-
-    def optional(self, ask: Callable[[], Iterable[T]]) -> list[T]:
-        """What `ask` returns, or nothing where it raises: odd values in a file that somebody sent cost one fact, not
-        the verdict. `failed` has the errors.
-        """
-        try:
-            return list(ask())
-        except Exception as error:
-            self.failed.append(printable(f"{type(error).__name__}: {error}", 200))
-            return []
 
     # ---------------------------------------------------------------- the loop
 
