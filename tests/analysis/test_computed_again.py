@@ -65,3 +65,10 @@ def test_an_encoder_that_is_nearly_all_of_the_step_beside_much_that_is_new_measu
 def test_views_of_what_is_logged_compute_nothing_again():
     lines = ["  python log @ /home/ada/log.py:7", "    " + again(400, 0.1, 399, "aten::detach")]
     assert found(AT, *lines) == []
+
+
+def test_what_is_the_same_at_every_step_is_told_from_data_that_comes_again_later():
+    """Ten steps over four batches, all of which repeat; the prompts beside them are the same from the first step on."""
+    (one,) = found(AT, "  python prompts @ /home/ada/net.py:7", "    " + again(10, 2000, 9),
+                   "  python images @ /home/ada/net.py:9", "    " + again(10, 1000, 6), "    " + again(10, 1000, 6))  # fmt: skip
+    assert (one.lines[0].short, one.lines[0].line) == ("net.py", 7)

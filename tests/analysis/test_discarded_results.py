@@ -35,3 +35,16 @@ def test_experts_that_all_compute_all_rows_are_named_with_the_product(inner):
 @pytest.mark.parametrize("change", [{"zeros": ""}, {"experts": 1}, {"ms": 1}], ids=str)
 def test_weights_without_zeros_one_module_and_little_work_are_left_alone(change):
     assert routed(**change) == []
+
+
+def test_layers_whose_padding_is_masked_further_out_discard_nothing():
+    lines = ["python main @ /home/ada/train.py:43", "  module net [Classifier]"]
+    lines += ["    python Classifier.forward @ /home/ada/net.py:22", "      module net.encoder [Encoder]"]
+    for number in range(3):
+        lines += [f"        module net.encoder.{number} [Layer]", "          " + called("aten::addmm", 10, 20)]
+    product = '{"shapes":[[32,128,192],[32,128,1]],"zeros":[1]}'
+    lines += [
+        "    python Classifier.forward @ /home/ada/net.py:23",
+        "      " + called("aten::mul", 10, 1) + f" detail={product}",
+    ]
+    assert not [one for one in analyze(training(*lines), ["redundant_work"]) if "multiplied by zero" in one.title]

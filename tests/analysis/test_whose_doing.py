@@ -167,8 +167,8 @@ process train.py | pid=5
 
 
 def test_an_optimizer_inside_of_compiled_code_is_no_loop_and_tf_data_has_remedies_of_its_own():
-    def step(above: str, indent: str) -> Profile:
-        updates = "\n".join(
+    def step(above: str, indent: str, sparse: str = "") -> Profile:
+        updates = sparse + "\n".join(
             f"{indent}      python update @ /v/site-packages/keras/adam.py:{number}\n"
             f"{indent}        operator ResourceApplyAdam | time={10 * MS}/10 call_time={10 * MS}/10"
             for number in range(1, 51)
@@ -187,6 +187,10 @@ process train.py | pid=5
         )
 
     assert "optimizer_loop" in names(analyze(step("", "  ")))
+    sparse = (
+        f"        python update @ /v/adam.py:9\n          operator aten::coalesce | time={MS}/10 call_time={MS}/10\n"
+    )
+    assert "optimizer_loop" not in names(analyze(step("", "  ", sparse))), "fused forms refuse sparse gradients"
     found = analyze(step(f"      operator tf.function(step) | call_time={700 * MS}/10\n", "    "))
     assert "optimizer_loop" not in names(found)
     loading = named(found, "data_loading")

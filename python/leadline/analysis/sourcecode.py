@@ -198,18 +198,18 @@ def _kind(node: ast.AST) -> str:
 
 def carries_state(loop: ast.AST) -> bool:
     """Whether one turn of the loop needs what the last one computed: a name that is read before it is written. Sums
-    (`total += ...`) do not count, since they can be done at once."""
+    (`total += ...`) that the loop reads nowhere else do not count, since they can be done at once."""
     if isinstance(loop, _COMPREHENSIONS) or not isinstance(loop, _LOOPS):
         return False
     written: set[str] = set()
     early: set[str] = set()
     for statement in loop.body:
-        stored = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        if isinstance(statement, ast.AugAssign) or _adds(statement):
+        stored, read = _names(statement, ast.Store), _names(statement, ast.Load)
+        if isinstance(statement, ast.AugAssign):
+            read |= stored
+        if _only_adds(statement, loop):
             continue
-        early |= {
-            n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
-        } - written
+        early |= read - written
         written |= stored
     return bool(early & written) or _asks_an_object(loop)
 
@@ -249,10 +249,23 @@ def _reads(value: ast.expr, read: set[str]) -> bool:
     return False
 
 
-def _adds(statement: ast.stmt) -> bool:
-    """`total = total + ...`."""
-    if not (isinstance(statement, ast.Assign) and isinstance(statement.value, ast.BinOp)):
+def _only_adds(statement: ast.stmt, loop: ast.For | ast.AsyncFor | ast.While) -> bool:
+    """`total += ...` or `total = total + ...`, where nothing that each turn computes reads `total`, as in
+    `y += h * f(y)`. What is printed or kept of it now and then does not count."""
+    if isinstance(statement, ast.AugAssign):
+        sums, own = _names(statement, ast.Store), 0
+    elif isinstance(statement, ast.Assign) and isinstance(statement.value, ast.BinOp):
+        sides = {one.id for one in (statement.value.left, statement.value.right) if isinstance(one, ast.Name)}
+        sums, own = {one.id for one in statement.targets if isinstance(one, ast.Name)} & sides, 1
+        sums = sums if isinstance(statement.value.op, ast.Add) else set()
+    else:
         return False
-    sides = {one.id for one in (statement.value.left, statement.value.right) if isinstance(one, ast.Name)}
-    stored = {one.id for one in statement.targets if isinstance(one, ast.Name)}
-    return isinstance(statement.value.op, ast.Add) and bool(sides & stored)
+    assigned = [
+        one.value for one in loop.body if isinstance(one, ast.Assign | ast.AnnAssign | ast.AugAssign) and one.value
+    ]
+    reads = [one.id for value in assigned for one in ast.walk(value) if isinstance(one, ast.Name)]
+    return bool(sums) and all(reads.count(name) == own for name in sums)
+
+
+def _names(statement: ast.stmt, context: type[ast.expr_context]) -> set[str]:
+    return {one.id for one in ast.walk(statement) if isinstance(one, ast.Name) and isinstance(one.ctx, context)}

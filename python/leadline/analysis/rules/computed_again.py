@@ -7,11 +7,15 @@ each layer, an encoder called for each token, a table of positions made in each 
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
+from numpy.typing import NDArray
 
 from leadline.analysis.columns import Mask, Rows, above, subtree_sums
 from leadline.analysis.functions import function_of_line
 from leadline.analysis.rules.base import Case, Finding, Severity, Values
+from leadline.analysis.rules.logging_in_loop import LOGS
 from leadline.analysis.rules.weights_again import parametrised
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, times
@@ -21,6 +25,11 @@ _HALF = 0.5
 """Of its calls, for an operator to be one that repeats: what comes several times in a row is new once each time."""
 _MEASURES = 0.8
 """Of the step, with most of its operators' calls: a loop that does nothing else repeats it to measure it."""
+_FIRST_ONLY = 1.5
+"""Of the calls of one step: more that are new than this came after the first step."""
+_CHANGES = 0.1
+"""Of the step: operators whose inputs differ from step to step though they come back, as in a second epoch."""
+Weights: TypeAlias = "NDArray[np.float64]"
 _PHASES = ("backward", "optimizer", "recompute", "data loading")
 _MOST, _LOOKED_AT = 2, 10
 
@@ -28,24 +37,16 @@ _MOST, _LOOKED_AT = 2, 10
 def computed_again(case: Case, rule: str, learn_more: str, values: Values, named: list[int]) -> list[Finding]:
     """At most two findings, the largest first. `named`: nodes that other findings say the same of."""
     tree, loop = case.tree, case.loop
-    number = tree.exclusive("again").sum
-    if not number.any():
+    part, operators = repeated_part(case)
+    if not part.any():
         return []
-    left_out = parametrised(case)  # weights_again says of what
-    for name in _PHASES:
-        left_out |= case.in_phase(name)
-    operators = case.called & ~left_out
     calls = np.maximum(tree.exclusive("call_time").count, 1)
-    part = np.where(operators, np.minimum(number / calls, 1.0), 0.0)  # later steps are numbered now and then
     spent = np.where(operators, case.inclusive_time, 0)
     again = (spent * part).astype(np.int64)
     repeating = np.where(part >= _HALF, spent, again)
     whole, known, repeats = (subtree_sums(tree.shape, column) for column in (spent, again, repeating))
     all_calls, repeating_calls = np.where(operators, calls, 0), np.where(operators & (part >= _HALF), calls, 0)
     mostly = subtree_sums(tree.shape, repeating_calls) >= _HALF * subtree_sums(tree.shape, all_calls)
-    repeated = float((part * calls)[operators].sum()) / max(float(calls[operators].sum()), 1.0)
-    if case.share(int(again.sum())) > _MEASURES and repeated > _HALF:
-        return []
     wrong = _places(case) & loop.inside & mostly & (known > 0) & (repeats >= _NEARLY_ALL * whole)
     made = []
     for group in case.grouped(case.first_of(wrong), known, function_of_line(tree, np.arange(len(tree))))[:_LOOKED_AT]:
@@ -81,6 +82,28 @@ def computed_again(case: Case, rule: str, learn_more: str, values: Values, named
             )
         )
     return made[:_MOST]
+
+
+def repeated_part(case: Case) -> tuple[Weights, Mask]:
+    """Of each operator that Python calls: which part of its calls got inputs that it had before; and the mask of these
+    operators. Where nearly all repeats, the loop repeats itself to measure, or goes through the same data again: there
+    only what has the same inputs at every step counts, and nothing where that is all.
+    """
+    number = case.tree.exclusive("again").sum
+    left_out = parametrised(case) | case.in_files(LOGS)  # weights_again and logging_in_loop say of what
+    for name in _PHASES:
+        left_out |= case.in_phase(name)
+    operators: Mask = case.called & ~left_out
+    calls = np.maximum(case.tree.exclusive("call_time").count, 1)
+    part: Weights = np.where(operators, np.minimum(number / calls, 1.0), 0.0)  # later steps are numbered now and then
+    spent = np.where(operators & (part >= _HALF), case.inclusive_time, 0)
+    repeated = float((part * calls)[operators].sum()) / max(float(calls[operators].sum()), 1.0)
+    if case.share(int(spent.sum())) > _MEASURES and repeated > _HALF:
+        first = calls - number > _FIRST_ONLY * np.maximum(calls / case.loop.steps, 1.0)
+        if case.share(int(spent[first].sum())) < _CHANGES:
+            return np.zeros_like(part), operators
+        part = np.where(first, 0.0, part)
+    return part, operators
 
 
 def _places(case: Case) -> Mask:

@@ -13,6 +13,7 @@ import numpy as np
 from leadline.analysis.calls_in_source import unique_lines
 from leadline.analysis.columns import Mask, Rows, group_sums
 from leadline.analysis.rules.base import Case, Finding, Severity
+from leadline.analysis.sourcecode import carries_state
 from leadline.schema import FrameKind
 from leadline.units import percent, times
 
@@ -44,10 +45,12 @@ def discarded_results(case: Case, rule: str, learn_more: str, least: float) -> l
         share = group.value / max(case.cost_of_all, 1)
         if share < least:
             break
-        several = _at_once(case, group.rows)
-        if several >= 2:
-            at = np.flatnonzero(zeros & (case.code_function == function[group.row]))
-            return [_finding(case, rule, learn_more, group.rows, at, several, share)]
+        at = np.flatnonzero(zeros & (case.code_function == function[group.row]))
+        rows = _beside(case, group.rows, at)
+        several = _at_once(case, rows)
+        share = float(case.cost_with_all_below[rows].sum()) / max(case.cost_of_all, 1)
+        if several >= 2 and share >= least and not _in_turn(case, rows):
+            return [_finding(case, rule, learn_more, rows, at, several, share)]
     return []
 
 
@@ -64,6 +67,19 @@ def _at_once(case: Case, rows: Rows) -> int:
     grand = case.analysis.scopes.module[np.maximum(owner, 0)]
     pairs = np.unique(np.stack([grand, case.tree.frame_of[rows].astype(np.int64)]), axis=1)
     return int(np.unique(pairs[0], return_counts=True)[1].max(initial=0))
+
+
+def _beside(case: Case, rows: Rows, products: Rows) -> Rows:
+    """The modules that are called in the module in which the product stands: no layers within another one, whose
+    padding a product masks far above."""
+    module = case.analysis.scopes.module
+    return rows[np.isin(module[np.maximum(case.tree.shape.parent[rows], 0)], module[products])]
+
+
+def _in_turn(case: Case, rows: Rows) -> bool:
+    """Whether each takes the result of the one before, so that the loop that calls them carries its value on."""
+    around = [case.inner_loop(row) for row in rows[:8].tolist()]
+    return any(one is not None and carries_state(one[1].node) for one in around)
 
 
 def _finding(case: Case, rule: str, learn_more: str, rows: Rows, products: Rows, several: int, share: float) -> Finding:

@@ -6,6 +6,7 @@ import numpy as np
 
 from leadline.analysis.columns import factorized, group_sums
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.waiting import in_line_ns
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, times
 from leadline.work.operators import class_of_operator
@@ -20,6 +21,8 @@ _SPREADS = frozenset(
 """Their gradient is as large as the input, or writes what the value only read: slower by nature."""
 _SEEN = 1000
 """A forward pass that takes less than one part in so many is not what the backward pass belongs to."""
+_CROWDED = 0.3
+"""Of the step in line for a core: how long operators take says nothing of them then."""
 _HOOKS = "BackwardHookFunction"
 """Marks where hooks of a module run; it computes nothing itself."""
 
@@ -44,6 +47,8 @@ class ForwardBackward(Rule):
         phases = case.first_of(backward_of_all)
         if not phases.any():
             raise CannotTell("no backward pass was measured")
+        if case.share(in_line_ns(case.tree, case.on_own_thread)) > _CROWDED:
+            raise CannotTell("its thread stood in line for a core, wherever it was")
         tree, scopes = case.tree, case.analysis.scopes
         whole = case.cost_with_all_below
         rows = np.flatnonzero(phases)

@@ -12,6 +12,8 @@ _IN_ONE_PIECE = ("LBFGS", "SparseAdam")
 """Their operators are their method, and there is no other form of them."""
 _FUSED = ("Adam", "AdamW", "SGD", "Adagrad")
 _OF_TORCH = (*_FUSED, "Adadelta", "Adafactor", "Adamax", "ASGD", "Muon", "NAdam", "RAdam", "RMSprop", "Rprop")
+_SPARSE = r"^aten::(?:_?coalesced?_?|_?indices|_?values|_?sparse_.*|sparse_mask)$"
+"""An optimizer calls these for sparse gradients, which its fused form refuses."""
 _UNNAMED = "the optimizer"
 _LONG_NS = 200_000
 """What takes longer each time is work that no other way of calling it spares."""
@@ -46,7 +48,7 @@ class OptimizerLoop(Rule):
             return []
         row = int(np.flatnonzero(outer)[np.argmax(case.inclusive_time[outer])])
         kind = str(case.tree.node(row).detail.get("optimizer", _UNNAMED))
-        if kind in _IN_ONE_PIECE:
+        if kind in _IN_ONE_PIECE or (case.matching(FrameKind.OPERATOR, _SPARSE) & case.below(phase)).any():
             return []
         ours = kind in _OF_TORCH or kind == _UNNAMED
         together = (case.matching(FrameKind.OPERATOR, r"^aten::_foreach_") & case.below(phase)).any()

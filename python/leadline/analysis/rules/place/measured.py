@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from leadline.analysis.case import Case
-from leadline.analysis.columns import Mask, Rows
+from leadline.analysis.columns import Rows
 from leadline.analysis.rules.by_shape import PRODUCTS, Shape, broadcast, tensor_shapes
+from leadline.analysis.rules.computed_again import repeated_part
 from leadline.analysis.rules.place.at import At, at_line, loop_of
 from leadline.analysis.rules.place.fact import Fact
 from leadline.analysis.workclass import classes_of_nodes
@@ -147,26 +148,18 @@ def _again(case: Case, at: At) -> list[Fact]:
     """Calls from Python with inputs that they had before, by the numbers that the process gives to values."""
     if not _steps(case):
         return []
-    tree = case.tree
     outer = np.unique(case.analysis.scopes.outer[at.mine])
     outer = outer[outer >= 0]
-    outer = outer[(case.called & ~_left_out(case))[outer]]
-    again, calls = int(tree.exclusive("again").sum[outer].sum()), _calls(case, outer)
-    share = min(again / calls, 1.0) if calls else 0.0  # later steps are numbered now and then
+    part, operators = repeated_part(case)
+    outer = outer[operators[outer]]
+    calls = _calls(case, outer)
+    share = float((part * case.calls)[outer].sum()) / calls if calls else 0.0
     if share < _AGAIN or calls < 2:
         return []
     names = {case.name(row) for row in outer.tolist()}
     whose = f"is part of {names.pop()}, which gets" if len(names) == 1 and at.what not in names else "gets"
     often = "nearly all" if share >= _NEARLY_ALL else "most"
     return [Fact("again", f"{whose} inputs that it had before in {often} of its calls", share)]
-
-
-def _left_out(case: Case) -> Mask:
-    """Phases whose values have no numbers that can be trusted, or that repeat by nature."""
-    found = np.zeros(len(case.tree), np.bool_)
-    for name in ("backward", "optimizer", "recompute", "data loading"):
-        found |= case.in_phase(name)
-    return found
 
 
 def _over_run(case: Case, at: At) -> list[Fact]:
