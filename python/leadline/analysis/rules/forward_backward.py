@@ -48,7 +48,7 @@ class ForwardBackward(Rule):
         if not phases.any():
             raise CannotTell("no backward pass was measured")
         if case.share(in_line_ns(case.tree, case.on_own_thread)) > _CROWDED:
-            raise CannotTell("its thread stood in line for a core, wherever it was")
+            raise CannotTell("its thread waits for a core, wherever it is")
         tree, scopes = case.tree, case.analysis.scopes
         whole = case.cost_with_all_below
         rows = np.flatnonzero(phases)

@@ -61,8 +61,8 @@ _NEARLY_ALL = 0.7
 """Of a function's CPU time."""
 _WORTH = 0.04
 """Of the step without its waits for a core; a remedy spares half of it."""
-_WORTH_A_COMPILER = 0.1
-"""Of the step that calling takes in a loop whose turns need one another: with less, there is nothing to advise."""
+_WORTH_A_COMPILER = 0.2
+"""Of a loop whose turns need one another, for calling: with less, it computes, and there is nothing to advise."""
 _TOO_FEW = 5
 """Samples of a function that say nothing."""
 
@@ -167,7 +167,7 @@ class PythonOverhead(Rule):
         called = _lines_in_loop(case, order[:50].tolist(), file, node)
         head = case.line_at(file, first)
         sums = _fewer_calls(case, rows, ns, python, each)
-        if in_turn and case.share(sums[0]) < _WORTH_A_COMPILER:
+        if in_turn and 2 * sums[0] < _WORTH_A_COMPILER * (ns + python):
             return None
         return Finding(
             self.name,
