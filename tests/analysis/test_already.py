@@ -195,7 +195,16 @@ def test_what_is_in_use_is_not_recommended(name: str) -> None:
     assert fitting(without, finding(without, remedy)).remedy == remedy
     assert fitting(used, finding(used, remedy)).remedy == "Take a larger batch."
     alone = fitting(used, finding(used, f"Use {word}."))
-    assert alone.remedy == NOTHING_NEW.format(names=name)
+    assert alone.remedy == f"{NOTHING_NEW} ({name}): inspect the paths one by one."
+
+
+def test_an_import_of_the_compiler_compiles_nothing() -> None:
+    """torch's optimizers import torch._inductor."""
+    case = case_of(
+        "      python _call @ <frozen importlib._bootstrap>:241\n"
+        "        python <module> @ /v/torch/_inductor/__init__.py:9 | cpu_sample=90/10"
+    )
+    assert fitting(case, finding(case, "Use torch.compile.")).remedy == "Use torch.compile."
 
 
 def test_a_sentence_that_names_another_way_stays_with_a_note() -> None:

@@ -83,3 +83,29 @@ def test_workers_whose_samples_become_cheap_end_the_wait(
     (found,) = [one for one in analyze(loaded_by_workers(library)) if one.rule == "data_loading"]
     assert found.remedy.startswith(remedy)
     assert least_ms * MS <= found.gain.expected_ns <= most_ms * MS
+
+
+def test_rows_of_a_table_are_to_be_made_arrays_once(tmp_path: Path) -> None:
+    """Its classes take the time by the methods that the line calls, on several lines of the library."""
+    file = tmp_path / "data.py"
+    file.write_text("class Sales:\n  def __getitem__(self, i):\n    return self.frame.iloc[i]['sold']\n")
+    pandas = "/usr/lib/python3.11/site-packages/pandas/core"
+    profile = build(
+        f"""
+process train.py | pid=5
+  thread MainThread | tid=5 wall_ns={100 * MS}
+    python main @ /home/ada/train.py:41
+      phase data loading | time={60 * MS}/10 call_time={60 * MS}/10
+        python Sales.__getitem__ @ {file}:3 | cpu_sample={5 * MS}/5
+          python Series.__getitem__ @ {pandas}/series.py:900
+            python _get_with @ {pandas}/series.py:950 | cpu_sample={25 * MS}/25
+          python _LocationIndexer.__getitem__ @ {pandas}/indexing.py:12 | cpu_sample={20 * MS}/20
+    python main @ /home/ada/train.py:42
+      operator aten::linear | time={20 * MS}/10 call_time={20 * MS}/10
+    phase step | call_time={90 * MS}/9
+""".strip("\n")
+    )
+    found = [one for one in analyze(profile) if one.rule == "data_loading"]
+    assert found[0].remedy.startswith("Convert the columns to arrays once")
+    assert found[0].change_line is not None and found[0].change_line.file == str(file)
+    assert not [one for one in analyze(profile) if "outside operators" in one.title]  # loading has its own finding

@@ -373,3 +373,21 @@ process train.py | pid=5
     assert (hot.lines[0].short, hot.lines[0].line) == ("train.py", 5)
     assert hot.evidence[-1] == "in speech/decoding.py:246 Decoder.forward"
     assert "1 call a step" in hot.evidence[1]
+
+
+@pytest.mark.parametrize(
+    ("asked", "does"), [("int()", "Decide for several"), ("float()", "Keep the value on the device")]
+)
+def test_a_value_of_jax_that_decides_is_not_to_be_read_later(asked: str, does: str) -> None:
+    profile = build(
+        f"""
+process train.py | pid=5
+  thread main | tid=5 wall_ns={400 * MS}
+    python main @ /home/ada/train.py:43
+      phase turn | call_time={390 * MS}/39 detail={{"of":"step"}}
+      operator jit(step) | call_time={40 * 4 * MS}/40
+        operator dot_general | time={40 * 4 * MS}/40 call_time={40 * 4 * MS}/40
+      operator {asked} | sync_time={40 * 2 * MS}/40
+""".strip("\n")
+    )
+    assert named(analyze(profile), "synchronisation").remedy.startswith(does)

@@ -37,22 +37,41 @@ def test_what_is_asked_of_a_result_is_read_from_the_source(body, asked):
     assert only_asked_for(tree.body[0], 2) == asked
 
 
-def positions(tmp_path, module: str, text: str):
+def positions(tmp_path, module: str, text: str, selected: list[int] | None = None):
+    """`selected`: the shape of what a position is taken of; None: shapes were not recorded."""
     file = tmp_path / "net.py"
     file.write_text(f"class Net:\n  def forward(self, x):\n    scores = self.head(x)\n    return {text}\n")
+    shapes = "" if selected is None else f' detail={{"shapes":[[{",".join(map(str, selected))}],[],[]]}}'
     profile = training(
         "python main @ /home/ada/train.py:43",
         f"  python Net.forward @ {file}:3",
         f"    module net.head [{module}]",
         "      " + called("aten::linear", 10, 60),
+        f"  python Net.forward @ {file}:4",
+        "    " + called("aten::select", 10, 0.001) + shapes,
     )
     return [one for one in analyze(profile, ["redundant_work"]) if "all positions" in one.title]
 
 
 def test_a_layer_whose_last_position_alone_is_used_is_named(tmp_path):
     (found,) = positions(tmp_path, "Linear", "scores[:, -1]")
-    assert found.title == "net.head computes all positions, and only scores[:, -1] is used, 38 % of the step"
+    assert found.title == "net.head computes all positions, and only scores[:, -1] is used, 37 % of the step"
     assert found.lines[0].line == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "selected", "told"),
+    [
+        ("scores[:, 0]", [8, 128, 512], True),
+        ("scores[:, 0]", [8, 1, 512], False),  # takes a dimension away
+        ("scores[:, 0]", [8, 1], False),
+        ("scores[:, 0]", [8, 10], False),  # a column, of a layer that makes each row from all of its input
+        ("scores[:, 0]", None, False),
+        ("scores[:, -1]", [8, 128, 512], True),
+    ],
+)
+def test_a_dimension_taken_away_and_a_column_are_no_position(tmp_path, text, selected, told):
+    assert bool(positions(tmp_path, "Linear", text, selected)) == told
 
 
 def test_layers_that_mix_positions_and_results_that_are_used_are_left_alone(tmp_path):

@@ -180,6 +180,23 @@ def test_a_gradient_that_is_mostly_zero_is_named():
     assert "48.8 MiB" in found.evidence[0] and "117 KiB" in found.evidence[0]
 
 
+def test_two_embeddings_are_one_finding_with_the_gain_of_both():
+    def of(*second: str):
+        return told(embedding(120_000, 51_200_000, *second, backward_ms=15), "unused_gradients")
+
+    second = (
+        "module net.second [Embedding]",
+        "  " + operator("aten::embedding", 10),
+        "    " + operator("aten::index_select", 10, 1, " alloc_bytes=1200000/10"),
+        "    phase backward",
+        "      " + operator("aten::embedding_dense_backward", 10, 15),
+        "        " + operator("aten::empty", 10, 0, " alloc_bytes=512000000/10"),
+    )
+    (one,), (both,) = of(), of(*second)
+    assert "the embeddings' gradients" in both.title and len(both.paths) == 2
+    assert both.gain.expected_ns > 1.8 * one.gain.expected_ns
+
+
 def test_a_small_vocabulary_and_one_that_the_output_shares_are_left_alone():
     assert told(embedding(120_000, 480_000), "unused_gradients") == []
     shared = ("  phase backward", "    " + operator("MmBackward0", 10, 30, " alloc_bytes=512000000/10"))

@@ -36,3 +36,34 @@ def test_a_wait_for_the_work_of_all_is_part_of_each_step() -> None:
 
 def test_another_job_on_the_machine_is_none() -> None:
     assert mean_ms(4000, 110, 100) == pytest.approx(110)
+
+
+def loop(calls: str, jitted: str) -> Steps:
+    """Of 40 calls of a program in one loop, with the metrics of its turns and of the program."""
+    found = steps_of(
+        build(
+            "\n".join(
+                (
+                    "process train.py | pid=5",
+                    "  thread main | tid=5 wall_ns=20000000000",
+                    "    python main @ /home/ada/train.py:44",
+                    f'      phase turn | {calls} detail={{"of":"step"}}',
+                    f"      operator jit(step) | {jitted}",
+                    "      operator float() | time=3000000000/4 call_time=3000000000/4",
+                )
+            )
+        )
+    )
+    assert isinstance(found, Steps)
+    return found
+
+
+def test_a_step_is_no_shorter_than_the_run_of_its_program() -> None:
+    """Calls return at once until the queue is full: 36 turns of 1 ms, 4 that waited 100 ms."""
+    found = loop(f"call_time={436 * MS}/40", f"call_time={40 * 90 * MS}/40")
+    assert found.main.mean_ns / MS == pytest.approx(90)
+
+
+def test_calls_of_a_program_whose_runs_are_not_timed_are_steps() -> None:
+    found = loop(f"call_time={40 * 60 * MS}/40", "call_time=0/40")
+    assert (found.main.number, found.main.mean_ns / MS) == (40, pytest.approx(60))

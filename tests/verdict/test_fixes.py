@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,10 @@ from tests.analysis.test_findings import training
 from tests.verdict.drawn import operator
 
 from leadline.analysis import rules
-from leadline.verdict.fixes import _imperative
+from leadline.analysis.already import NOTHING_NEW
+from leadline.verdict.crowd import Crowd
+from leadline.verdict.fixes import _imperative, fixes
+from leadline.verdict.resource import critical
 
 _NO_VERBS = frozenset(
     [
@@ -101,3 +105,12 @@ def test_the_reason_of_the_first_fix_stands_above_it(dense_ms: float, loading_ms
     (first, *_) = verdict.fixes
     reasons = [one.title for one in profile.findings() if one.rule == first.rule]
     assert any(title in fact for title in reasons for fact in verdict.because)
+
+
+def test_that_the_usual_remedy_is_in_use_is_no_fix() -> None:
+    profile = training("python main @ /home/ada/train.py:43", operator("  ", "aten::to_dense", 6, 10), loading_ms=1)
+    verdict, found = profile.verdict, list(profile.findings())
+    resource = critical(verdict.account)
+    assert fixes(found, verdict.account, resource, Crowd())
+    in_use = [replace(one, remedy=f"{NOTHING_NEW} (torch.compile): inspect the paths one by one.") for one in found]
+    assert not fixes(in_use, verdict.account, resource, Crowd())

@@ -20,7 +20,8 @@ from leadline.hardware.precision import precision_of
 from leadline.schema import FrameKind
 from leadline.steps.model import STEP_CALLS
 
-NOTHING_NEW = "The usual fix is in use already ({names}): inspect the paths one by one."
+NOTHING_NEW = "The usual fix is in use already"
+"""How advice of a finding begins that has none to give."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ def fitting(case: Case, one: Finding) -> Finding:
         kept.append(f"{sentence[:-1]} ({' and '.join(has)}: in use already){sentence[-1:]}" if has else sentence)
     text = " ".join(kept).rstrip(";")
     if not text:
-        return replace(one, remedy=NOTHING_NEW.format(names=", ".join(technique.name for technique in used)))
+        names = ", ".join(technique.name for technique in used)
+        return replace(one, remedy=f"{NOTHING_NEW} ({names}): inspect the paths one by one.")
     text = text[0].upper() + text[1:] if one.remedy[0].isupper() and not re.match(r"\w+[.(=]", text) else text
     return replace(one, remedy=text if text.endswith((".", ")")) else text + ".")
 
@@ -81,7 +83,9 @@ def _kernel(pattern: str) -> Callable[[Case, Rows], bool]:
 def _compiled(case: Case, rows: Rows) -> bool:
     compiled = case.matching(FrameKind.OPERATOR, r"^(Torch-Compiled Region|CompiledFunction|## Call CompiledFxGraph)")
     compiled = compiled | case.matching(FrameKind.KERNEL, r"^triton_(poi|red|per|tem|mm)_")
-    return _at(case, rows, compiled | case.in_files(r"torch/_inductor/|torchinductor_"))
+    # a program that compiles nothing imports torch._inductor, too: torch's optimizers do
+    runs = case.in_files(r"torch/_inductor/|torchinductor_") & ~case.in_files(r"importlib\._bootstrap")
+    return _at(case, rows, compiled | runs)
 
 
 def _pinned(case: Case, rows: Rows) -> bool:

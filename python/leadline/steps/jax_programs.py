@@ -53,6 +53,20 @@ def waits_for_many(tree: Tree, turns: Rows, spared: Rows, programs: Rows) -> boo
     return work > mean or squares / max(count - len(turns), 1) > 2 * mean**2
 
 
+def time_of(tree: Tree, rows: Rows, turns: Rows) -> Rows:
+    """The time below each row of the tree; of `rows` that are calls of programs whose runs were counted and not timed:
+    the time from call to call (`turns`), by their number."""
+    time, calls = tree.inclusive("time").sum.copy(), tree.exclusive("call_time")
+    untimed = [row for row in rows.tolist() if not time[row]]
+    for name in {function_of(tree.node(row).name) for row in untimed}:
+        same = [row for row in untimed if function_of(tree.node(row).name) == name]
+        told = turns_of(tree, turns, {name})
+        for row in same if told else ():
+            time[row] = int(calls.sum[told].sum() * calls.count[row] / max(int(calls.count[same].sum()), 1))
+    found: Rows = time
+    return found
+
+
 def function_of(name: str) -> str:
     """`train_step` of `jit(train_step)`."""
     return name.partition("(")[2].removesuffix(")")

@@ -266,6 +266,8 @@ class _Tree:
             rows = self._outermost(what, process)
             if not rows.size:
                 continue
+            if what == "program":
+                time = jax_programs.time_of(self.tree, rows, self.rows("turn", process))
             spent, calls = self._of_one_line(rows, time)[1], self._of_one_line(rows, self._calls)[1]
             if what == "program":
                 calls = np.where(self._runs_twice(rows), (calls + 1) // 2, calls)
@@ -374,6 +376,8 @@ class _Tree:
             spared = calls.sum[rows]
         accident = bool((spared != calls.sum[rows]).any())
         mean = float(spared.sum()) / count
+        if timed_by == "calls":  # a call returns at once: no turn is shorter than what its programs run for
+            mean = max(mean, float(calls.sum[one.marks].sum()) / one.steps / scale)
         squares = float(calls.sum_squares[rows].sum()) - (
             float((calls.max[rows].astype(float) ** 2).sum()) if accident else 0
         )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from leadline._dataclass import replace
+from leadline.analysis.already import NOTHING_NEW
 from leadline.analysis.findings import WIDE, Finding, Findings, Line
 from leadline.verdict.crowd import Crowd
 from leadline.verdict.model import Account, Fix, Place
@@ -68,7 +69,9 @@ def fixes(found: Sequence[Finding], account: Account, resource: Resource, others
 
 
 def _says_where_only(one: Finding) -> bool:
-    """Whether it knows no remedy: where the time is, is no instruction."""
+    """Whether it knows no remedy: where the time is, is no instruction, nor that the usual ones are in use."""
+    if one.remedy.startswith(NOTHING_NEW):
+        return True
     return one.rule == NOT_EXPLAINED and not one.gain.expected_ns and not one.of_place
 
 

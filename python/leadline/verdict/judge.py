@@ -244,13 +244,13 @@ def _class_words(made: Account, resource: Resource, part: Part) -> str:
         rest = f" (Python in all {share})" if part.ns > 1.2 * top.ns else ""
         return f"{CLASSES['python']}: {takes}{rest}{at}"
     if resource.kind in ("compute", "memory", "random"):
-        return f"{CLASSES[resource.kind]}: {SHORT[part.key]} {whole}, {_most(part)}{name and ' ' + name}{at}"
+        return f"{CLASSES[resource.kind]}: {SHORT[part.key]} {whole}{_most(part, name)}{at}"
     if resource.kind == "dispatch" and made.called <= 1 and made.of == "step":
         return f"{CLASSES['dispatch']}: {made.steps:,} calls, of which each takes {whole} to make{at}"
     if resource.kind == "dispatch":
         several = 0 < part.ns <= CALL_NS * made.called  # else another operator calls most of them
         number = f"calling {made.called:,} of them" if several else "calling them"
-        return f"{CLASSES['dispatch']}: {number} takes {whole}, {_most(part)}{name and ' ' + name}{at}"
+        return f"{CLASSES['dispatch']}: {number} takes {whole}{_most(part, name)}{at}"
     if resource.kind == "blocked":
         return f"{part.label}, {whole}" + (f": {name}" if name else "") + at
     if resource.kind == "data":
@@ -261,10 +261,12 @@ def _class_words(made: Account, resource: Resource, part: Part) -> str:
     return f"{CLASSES[resource.kind]}{again}, {whole}" + (f": {what}" if what else "") + at
 
 
-def _most(part: Part) -> str:
-    """What the named place is of the part: `most of it`."""
+def _most(part: Part, name: str) -> str:
+    """What the named place is of the part: `, most of it aten::mm`; empty where only its line names it."""
+    if not name:
+        return ""
     named_ns = sum(one.ns for one in part.places if one.what == part.places[0].what)
-    return "most of it" if 2 * named_ns >= part.ns else "the largest share of it"
+    return f", {'most of it' if 2 * named_ns >= part.ns else 'the largest share of it'} {name}"
 
 
 def _because(remarks: Remarks, made: Account, resource: Resource, found: list[Finding]) -> list[str]:

@@ -355,9 +355,13 @@ def _makers(case: Case) -> tuple[list[Line], list[str]]:
 
 def _instead(case: Case, row: int, sampled: list[SampledFunction]) -> tuple[Line | None, str]:
     """What the line that makes most of the batches' cost tells to do, with it; else the line that asks for batches."""
-    rows = [one.row for one in sampled[:1] if one.ns >= _MOSTLY * _sampled_ns(case)]
-    lines = [line for one in (*rows, row) if (line := case.line(one)) is not None]
-    return next(((line, told) for line in lines if (told := instead_at(case, line.file, line.line))), (None, ""))
+    most = [one for one in sampled[:1] if one.ns >= _MOSTLY * _sampled_ns(case)]
+    asked = [(one.row, name) for one in most for name in (*(name for name, _ in one.called[:2]), "")]
+    for node, name in (*asked, (row, "")):
+        line = case.line(node)
+        if line is not None and (told := instead_at(case, line.file, line.line, name)):
+            return line, told
+    return None, ""
 
 
 def _sampled_ns(case: Case) -> int:

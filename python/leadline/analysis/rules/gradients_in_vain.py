@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from leadline._dataclass import dataclass
 from leadline.analysis.calls_in_source import lines_that_call, unique_lines
 from leadline.analysis.columns import nearest
 from leadline.analysis.rules.backward_lines import backward_lines
 from leadline.analysis.rules.base import Case, Finding, Severity, Values
 from leadline.analysis.rules.habits import habits, modules_named
-from leadline.analysis.rules.sparse_gradients import sparse_gradients
+from leadline.analysis.rules.sparse_gradients import Sparse, sparse_gradients
 from leadline.analysis.rules.words import listed
 from leadline.units import abbreviated, duration, percent, size
 
@@ -23,6 +24,19 @@ _DETACH = (
     "Detach what the other model is to learn from (`fake = generator(noise).detach()`, or below torch.no_grad()), and "
     "freeze the one that only passes gradients on (requires_grad_(False)) meanwhile."
 )
+
+
+@dataclass(frozen=True)
+class _Dense:
+    """A dense gradient of an embedding. `row`, `owner`: nodes of its backward and its forward operator; `whole`,
+    `used`: bytes of one gradient, and of what was looked up; `ns`: making all of them."""
+
+    row: int
+    owner: int
+    whole: int
+    used: float
+    ns: int
+    sparse: Sparse
 
 
 def discarded(case: Case, rule: str, learn_more: str, values: Values) -> list[Finding]:
@@ -79,7 +93,7 @@ def mostly_zero(case: Case, rule: str, learn_more: str, values: Values) -> list[
     backward = case.in_phase("backward")
     updated = max((int(one.get("bytes", 0)) for one in habits(case, "updated")), default=0)
     optimizer = int(case.cost_with_all_below[case.first_of(case.in_phase("optimizer") & case.loop.inside)].sum())
-    made = []
+    found: list[_Dense] = []
     for row in np.flatnonzero(dense & (owner >= 0)).tolist():
         calls = max(int(case.calls[row]), 1)
         whole = int(made_of[row]) // calls
@@ -88,33 +102,42 @@ def mostly_zero(case: Case, rule: str, learn_more: str, values: Values) -> list[
             continue
         if (backward & ~below_dense & (each == whole) & (sizes.count * 2 >= calls)).any():
             continue  # an output layer of the same size: shared weights have a dense gradient anyway
-        ns = int(case.cost_with_all_below[row])
-        applied = optimizer * min(1.0, whole / updated) if updated else 0.0
-        share = (ns + applied) / max(case.cost_of_all, 1)
-        if share < values["info"]:
-            continue
         sparse = sparse_gradients(case, int(owner[row]))
-        if not sparse.possible or (sparse.changes and share < values["share"]):
-            continue
-        made.append(
-            Finding(
-                rule,
-                Severity.WARNING if share >= values["share"] and not sparse.changes else Severity.INFO,
-                f"At most {percent(used / whole)} of an embedding's gradient is not zero; making and applying it takes "
-                f"{percent(share)} of {case.cost_name}",
-                case.gain_sums(
-                    (0.5 * ns, 0.9 * (ns + applied), ns + applied + case.between_ns * 0.1),
-                    "bound: the dense gradient, and its part of the optimizer",
-                ),
-                (row,),
-                unique_lines((*lines_that_call(case, ("Embedding", "EmbeddingBag")), *case.lines([int(owner[row])]))),
-                (f"a gradient of {size(whole)} for {size(used)} that a step looks up",),
-                sparse.remedy,
-                learn_more,
-                share,
-            )
+        if sparse.possible:
+            found.append(_Dense(row, int(owner[row]), whole, used, int(case.cost_with_all_below[row]), sparse))
+    if not found:
+        return []
+    largest = max(found, key=lambda one: one.ns)
+    alike = sorted((one for one in found if one.sparse == largest.sparse), key=lambda one: -one.ns)
+    whole, used, ns = (sum(getattr(one, name) for one in alike) for name in ("whole", "used", "ns"))
+    applied = optimizer * min(1.0, whole / updated) if updated else 0.0
+    share = (ns + applied) / max(case.cost_of_all, 1)
+    if share < values["info" if not largest.sparse.changes else "share"]:
+        return []
+    of = "an embedding's gradient is" if len(alike) == 1 else "the embeddings' gradients is"
+    return [
+        Finding(
+            rule,
+            Severity.WARNING if share >= values["share"] and not largest.sparse.changes else Severity.INFO,
+            f"At most {percent(used / whole)} of {of} not zero; making and applying it takes {percent(share)} of "
+            f"{case.cost_name}",
+            case.gain_sums(
+                (0.5 * ns, 0.9 * (ns + applied), ns + applied + case.between_ns * 0.1),
+                "bound: the dense gradients, and their part of the optimizer",
+            ),
+            tuple(one.row for one in alike),
+            unique_lines(
+                (
+                    *lines_that_call(case, ("Embedding", "EmbeddingBag")),
+                    *case.lines([one.owner for one in alike]),
+                )
+            ),
+            (f"gradients of {size(whole)} for {size(int(used))} that a step looks up",),
+            largest.sparse.remedy,
+            learn_more,
+            share,
         )
-    return sorted(made, key=lambda one: -one.weight)[:1]
+    ]
 
 
 def _forward_bytes(case: Case, row: int) -> int:

@@ -11,10 +11,16 @@ _READ_LATER = (
     "Keep the value on the device and read it every hundredth step (or collect arrays and read them all at the end: "
     "jax.device_get(losses)); use jax.lax.cond or jax.numpy.where for decisions inside a step."
 )
+_DECIDES = (
+    "Decide for several at once (one call for many states), or inside the compiled program (jax.lax.cond, "
+    "jax.numpy.where, jax.random): by this value Python chooses what comes next, and the device waits."
+)
 _OF_A_PACKAGE = (
     "A package reads it, to show or to decide something: look for an option that avoids it (no progress bar, no "
     "checks), or one that runs many steps in one program."
 )
+_CHOICES = ("int()", "bool()", "index()")
+"""What reads a number to choose by it; `float()` and `.item()` mostly read one to show it."""
 _BASIS = "bound: what Python does while the device has nothing to do; the device's own work remains"
 
 
@@ -50,7 +56,7 @@ def waiting(case: Case, group: Group, values: Values, learn_more: str) -> Findin
             f"{duration(case.per_step(group.value))} of waiting a step",
             "the next step is dispatched only after this wait, so the device idles while Python prepares it",
         ),
-        _OF_A_PACKAGE if case.made_by(group.row) else _READ_LATER,
+        _OF_A_PACKAGE if case.made_by(group.row) else _DECIDES if case.name(group.row) in _CHOICES else _READ_LATER,
         learn_more,
         max(case.share(spared), 0.02),
     )

@@ -14,6 +14,7 @@ from leadline.analysis.columns import group_sums, subtree_sums
 from leadline.analysis.functions import function_of_line
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Severity
+from leadline.analysis.rules.by_shape import shapes_of
 from leadline.analysis.rules.recorded_in_vain import is_told
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, size, times
@@ -53,7 +54,9 @@ def _one_position(case: Case, rule: str, learn_more: str, least: float) -> Findi
         source = case.sources.of(place.file) if origin(place.file) == Origin.USER else None
         function = source.function(place.line) if source else None
         asked = only_asked_for(function, place.line) if function is not None else ""
-        if not asked or _inside_another(case, group.row):
+        if not asked or function is None or not is_of_several(case, place.file, function, asked, 3):
+            continue
+        if _inside_another(case, group.row):
             continue  # of a layer in the midst of a library's stack another one reads all positions
         return Finding(
             rule,
@@ -100,6 +103,19 @@ def only_asked_for(function: ast.AST, line: int) -> str:
         return ""
     texts = {_text(node.slice) for node in parts}
     return f"{name}[{texts.pop()}]" if len(texts) == 1 and _is_position(parts[0].slice) else ""
+
+
+def is_of_several(case: Case, file: str, function: ast.AST, asked: str, dimensions: int = 2) -> bool:
+    """Whether the position is one of several, in a tensor of at least so many dimensions. `[:, 0]` also takes away a
+    dimension of size 1, as behind nn.Linear(width, 1), or picks a column; where no shape tells, a last position, which
+    is written as such, counts."""
+    first, last = getattr(function, "lineno", 1), getattr(function, "end_lineno", 1) or 1
+    rows = np.flatnonzero(case.operators("aten::select") & case.lines_between(file, first, last))
+    rows = rows[case.tree.parent[rows] == case.analysis.scopes.user[rows]]  # a library's own are others
+    known = [shapes[0] for row in rows.tolist() if (shapes := shapes_of(case, row)) and len(shapes[0]) > 1]
+    if not known:
+        return "-" in asked
+    return any(len(shape) >= dimensions and shape[1] > 1 for shape in known)
 
 
 def _text(index: ast.expr) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from leadline.analysis.columns import Mask
 from leadline.analysis.compilers import compilers
 from leadline.analysis.functions import METRIC
 from leadline.analysis.loop import least_step_ns
@@ -16,6 +17,7 @@ from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.analysis.rules.blocked import blocked_ns, waiting_lines
 from leadline.analysis.rules.logging_in_loop import LOGS
+from leadline.analysis.rules.loop_advice import instead_of_loop
 from leadline.analysis.rules.place import instead_at
 from leadline.analysis.rules.place.converts import INSTEAD, SPARES, Converted, converted
 from leadline.analysis.rules.place.inside import Inside, inside_of
@@ -37,21 +39,6 @@ _BASIS = "the calls of all iterations but one, with the Python around them"
 
 _GOES_THROUGH = frozenset(("sum", "max", "min", "any", "all", "sorted", "list", "tuple", "map", "reduce", "set"))
 """Functions of Python's that ask a tensor for its elements one by one."""
-_AT_ONCE = "Stack the elements and call the operators once for all: no iteration needs the result of another one."
-_GRADIENTS = (
-    "Ask for all gradients in one backward pass: torch.autograd.grad(..., is_grads_batched=True) or torch.func.jacrev "
-    "for the rows of a Jacobian, torch.func.vmap(torch.func.grad(loss)) for each sample of a batch."
-)
-_MICRO = "Take larger micro-batches, if memory allows: each iteration computes and goes backward on its own."
-_OPERATOR = "Call the operator for it (tensor.sum(), torch.stack, ...): this reads the tensor element by element."
-_IN_TURN = (
-    "Move what does not depend on the iteration before (products with the inputs, outputs made of each state) out of "
-    "the loop, or let one iteration serve several sequences or environments at once. nn.RNN, nn.GRU and nn.LSTM "
-    "process a whole sequence in one call; torch.compile reduces the calls of an iteration, which needs the result of "
-    "the last one."
-)
-
-
 _LEFT_OUT = ("backward", "optimizer", "data loading", "compile")
 _LITTLE = 0.1
 _OF_CONTAINERS = re.compile(
@@ -179,7 +166,7 @@ class PythonOverhead(Rule):
             tuple(order[:20].tolist()),
             (*called, head) if called else (head,),
             (f"{times(total)} operators a step, {duration(ns / max(float(case.calls[rows].sum()), 1))} each",),
-            _instead(block, in_turn=in_turn),
+            instead_of_loop(block, in_turn=in_turn),
             self.learn_more,
             share / 2 if in_turn else share,
         )
@@ -207,7 +194,7 @@ class PythonOverhead(Rule):
     def _between(self, case: Case, values: Values) -> list[Finding]:
         """Needs the wall time of steps."""
         loop = case.loop
-        ns = float(case.samples[case.analysis.scopes.inner < 0].sum()) if case.sampled_ns else case.between_ns
+        ns = float(case.samples[_between_operators(case)].sum()) if case.sampled_ns else case.between_ns
         whole = float(case.total_ns)
         in_line = min(_in_line_ns(case), max(whole - ns - loop.work_ns * loop.steps, 0.0))
         share = case.share(ns * whole / (whole - in_line)) if whole > in_line else 0.0
@@ -238,7 +225,7 @@ class PythonOverhead(Rule):
                 (loop.root,),
                 (),
                 (
-                    f"{duration(loop.step_ns)} a step, of which operators {duration(loop.work_ns)}",
+                    f"{duration(loop.step_ns)} a step, of which operators, loading and waits {duration(loop.work_ns)}",
                     *(() if case.sampled_ns else ("`leadline run --cpu-sample` shows where in Python",)),
                 ),
                 f"Give each call more to do (a larger batch), or let {compilers(case.profile.meta)} run the model "
@@ -247,6 +234,11 @@ class PythonOverhead(Rule):
                 min(share / 2, 0.04),
             )
         ]
+
+
+def _between_operators(case: Case) -> Mask:
+    """Where samples are of Python that calls operators, and of no phase that has findings of its own."""
+    return (case.analysis.scopes.inner < 0) & ~case.in_phase("data loading") & ~case.in_phase("compile")
 
 
 def _in_line_ns(case: Case) -> float:
@@ -266,25 +258,6 @@ def _by_itself(case: Case, row: int, file: str, block: Block) -> bool:
             if node.file == file and block.first <= node.line <= block.last:
                 return True
     return False
-
-
-def _instead(block: Block, *, in_turn: bool) -> str:
-    """What to do in place of the loop. `in_turn`: an iteration takes the result of the one before."""
-    if _asks_for_gradients(block.node):
-        return _MICRO if _computes_its_loss(block.node) else _GRADIENTS
-    if in_turn:
-        return _IN_TURN
-    return _OPERATOR if block.kind.endswith("()") else _AT_ONCE
-
-
-def _asks_for_gradients(loop: ast.AST) -> bool:
-    """Whether the loop's own text runs a backward pass: `loss.backward()`, `torch.autograd.grad(...)`."""
-    return any(
-        isinstance(node, ast.Call)
-        and (text := ast.unparse(node.func)).endswith((".backward", "autograd.grad"))
-        and not text.startswith("self.")
-        for node in ast.walk(loop)
-    )
 
 
 def _all_in(case: Case, file: str, block: Block, turns: float) -> np.ndarray:
@@ -325,25 +298,6 @@ def _of_function(one: SampledFunction, inside: Inside | None) -> str:
     return (
         f"Do less in {name} each time: compute what stays the same once, before the loop, and handle all elements in "
         "one call of NumPy or of an operator, not one by one in Python."
-    )
-
-
-def _computes_its_loss(loop: ast.AST) -> bool:
-    """Whether an iteration goes backward from what it computes itself: a micro-batch, not a row of a Jacobian."""
-    made = {
-        name.id
-        for node in ast.walk(loop)
-        if isinstance(node, ast.Assign) and any(isinstance(one, ast.Call) for one in ast.walk(node.value))
-        for target in node.targets
-        for name in ast.walk(target)
-        if isinstance(name, ast.Name)
-    }
-    return any(
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "backward"
-        and any(isinstance(one, ast.Name) and one.id in made for one in ast.walk(node.func.value))
-        for node in ast.walk(loop)
     )
 
 

@@ -46,7 +46,7 @@ def _asked(case: Case, place: At, ns: float) -> list[Fact]:
         *case.optional(lambda: inside(case, place)),
         *case.optional(lambda: converts(case, place)),
         *case.optional(lambda: known_calls(case, place)),
-        *case.optional(lambda: written(place)),
+        *case.optional(lambda: written(case, place)),
     ]
 
 

@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Iterator
 
 from leadline.analysis.calls_in_source import name_of, text_of
-from leadline.analysis.rules.partly_used import only_asked_for
+from leadline.analysis.case import Case
+from leadline.analysis.rules.partly_used import is_of_several, only_asked_for
 from leadline.analysis.rules.place.at import At, own_nodes
 from leadline.analysis.rules.place.fact import Fact
 from leadline.analysis.rules.sorted_for_few import read_of_sorted
@@ -43,11 +44,23 @@ _KNOWN_CALLS = {
     "Popen": "starts a process",
     "check_output": "starts a process",
 }
+_TO_ARRAYS = (
+    "Convert the columns to arrays once, before the loop (frame[columns].to_numpy(), torch.from_numpy), and use these."
+)
 _KNOWN_FUNCTIONS = {
-    "NpzFile.__getitem__": "reads all of an array from the .npz file, whatever part of it is used",
-    "DataFrame.iterrows": "makes a Series of each row",
+    "NpzFile.__getitem__": (
+        "reads all of an array from the .npz file, whatever part of it is used",
+        "Read the arrays of the .npz file once, before the loop, or save each as .npy and open it with "
+        'numpy.load(..., mmap_mode="r"), which reads only what is used.',
+    ),
+    "DataFrame.iterrows": ("makes a Series of each row", _TO_ARRAYS),
+    "_LocationIndexer.__getitem__": (
+        "makes a Series of one row of a table, or finds one value by its label",
+        _TO_ARRAYS,
+    ),
+    "Series.__getitem__": ("finds values by their labels, and makes a Series of several", _TO_ARRAYS),
 }
-"""Functions of libraries whose documentation says what they go through."""
+"""Functions of libraries whose documentation says what they go through, and what to do instead."""
 _FINDS = frozenset(("flatnonzero", "nonzero", "argwhere", "where"))
 _MATCHES = frozenset(("sub", "findall", "finditer", "match", "search", "split", "fullmatch"))
 _EACH = frozenset(("apply", "map", "applymap", "transform"))
@@ -64,17 +77,17 @@ _DEQUE = "Use collections.deque, whose appendleft and popleft move nothing."
 _SEARCHES = frozenset(("index", "remove"))
 
 
-def written(at: At) -> list[Fact]:
+def written(case: Case, at: At) -> list[Fact]:
     """Nothing where the source cannot be read."""
     if at.statement is None:
         return []
     nodes = own_nodes(at.statement)
     found = [fact for look in _LOOKS for fact in look(at, nodes)]
-    known = (words for name, words in _KNOWN_FUNCTIONS.items() if name in (at.what, *at.called))
-    found += [Fact("does", one, 0.7) for one in known]
+    known = (one for name, one in _KNOWN_FUNCTIONS.items() if name in (at.what, *at.called))
+    found += [Fact("does", words, 0.7, instead) for words, instead in known]
     if at.what.endswith("()"):
         found.append(Fact("does", f"reads a number by {at.what}, and waits until it is computed", 0.3))
-    return [*found, *_partly_read(at), *_smaller_later(at)]
+    return [*found, *_partly_read(case, at), *_smaller_later(at)]
 
 
 def _selects(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
@@ -239,12 +252,15 @@ _LOOKS: tuple[Callable[[At, list[ast.AST]], Iterator[Fact]], ...] = (
 )
 
 
-def _partly_read(at: At) -> list[Fact]:
+def _partly_read(case: Case, at: At) -> list[Fact]:
     """Results of which the function reads a part, or nothing."""
     function = at.function
     if function is None:
         return []
-    asked = read_of_sorted(function, at.line) or only_asked_for(function, at.line)
+    asked = read_of_sorted(function, at.line)
+    if not asked:
+        asked = only_asked_for(function, at.line)
+        asked = asked if is_of_several(case, at.file, function, asked) else ""
     if asked:
         return [Fact("read", f"makes a result of which only {asked} is read", 0.8)]
     unread = _never_read(function, at.statement)
