@@ -43,8 +43,15 @@ uintptr_t raw_top(uintptr_t thread) noexcept {
   return holder;
 }
 
+// A frame of no Python function: a mark, or what ends the call of a class.
+bool is_inner(uintptr_t frame) noexcept {
+  if (is_shim(frame)) return true;
+  return g_layout.init_cleanup != 0 &&
+         (read_at<uintptr_t>(frame, g_layout.code) & g_layout.code_mask) == g_layout.init_cleanup;
+}
+
 uintptr_t skip_shims(uintptr_t frame) noexcept {
-  while (frame != 0 && is_shim(frame)) frame = read_at<uintptr_t>(frame, g_layout.previous);
+  while (frame != 0 && is_inner(frame)) frame = read_at<uintptr_t>(frame, g_layout.previous);
   return frame;
 }
 
@@ -317,12 +324,17 @@ const PythonSource* load_python_source(const char** why) {
     *why =
         "this build of Python describes its frames in a way that Leadline does not know, so Python lines are missing";
   }
-  if (*why == nullptr) *why = layout_refusal(g_layout);
+  if (*why == nullptr) {
+    g_layout.init_cleanup = init_cleanup_code(g_layout);
+    *why = layout_refusal(g_layout);
+  }
   if (*why != nullptr) return nullptr;
   count_freed_codes();
   g_readable = true;
   return &kSource;
 }
+
+const FrameLayout& python_layout() noexcept { return g_layout; }
 
 uintptr_t innermost_python_frame() noexcept { return g_readable ? top() : 0; }
 

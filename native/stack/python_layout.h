@@ -25,6 +25,8 @@ struct FrameLayout {
   bool ends_in_mark = false;  // 3.15: the outermost frame of each thread is a mark that no evaluation has made
   int32_t entry = -1;         // 3.11: byte that says whether C called the interpreter for the frame; -1: no such field
   uint32_t code_start = 0;    // in the code object: the first instruction
+  // 3.13: the code of the frame that a class called often puts below its __init__, no Python function; 0: none was seen
+  uintptr_t init_cleanup = 0;
 };
 
 // False when this interpreter describes a layout that this build does not understand.

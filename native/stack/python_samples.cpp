@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "stack/path_frames.h"
+#include "stack/python_frames.h"
 #include "stack/python_layout.h"
 #include "stack/python_objects.h"
 #include "stack/python_threads.h"
@@ -166,7 +167,7 @@ class Capture {
       }
       if (is_mark) {
         end_run(frame);
-      } else {
+      } else if (raw.code != g_layout.init_cleanup) {
         // A frame that returns stays the innermost one for a moment after it has let go of its code.
         ObjectHead head{};
         if (!innermost || (memory_.read(raw.code, &head) && lives(head, kCodeType))) add(raw);
@@ -334,7 +335,7 @@ void show(std::span<const RawFrame> frames, std::span<const SampledSelf> selves)
 
 bool begin(const PythonSource& live) {
   if (g_live != nullptr) return true;
-  if (!load_frame_layout(&g_layout)) return false;
+  g_layout = python_layout();
   g_live = &live;
   if (const auto thread = reinterpret_cast<uintptr_t>(PyGILState_GetThisThreadState());
       g_layout.through_cframe && thread != 0) {

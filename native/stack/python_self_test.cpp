@@ -22,6 +22,14 @@ const char kProgram[] =
     "    return list(map(innermost, [known], [look]))\n"
     "def outermost(known, look):\n"
     "    return middle(known, look)\n";
+// Calls of a class with an __init__ of Python's are made a short cut after the first few.
+const char kMakes[] =
+    "class Made:\n"
+    "    def __init__(self, look):\n"
+    "        look()\n"
+    "def makes(look):\n"
+    "    for _ in range(16):\n"
+    "        Made(look)\n";
 constexpr int kKnownFrames = 3;
 constexpr int kMostFrames = 64;
 constexpr size_t kMostCFrames = 1u << 16;
@@ -92,16 +100,26 @@ class Trial {
     return !layout_.through_cframe || memory_.read(*frame + layout_.cframe_frame, frame);
   }
 
-  // Goes on to the next frame with code; *marks: how many entries from C lie before it.
+  // Goes on to the next frame of a Python function; *marks: how many entries from C lie before it.
   bool skip_marks(uintptr_t* frame, int* marks) const noexcept {
     *marks = 0;
     while (*frame != 0 && layout_.owner >= 0) {
       uint8_t owner = 0;
       if (!memory_.read(*frame + static_cast<uint32_t>(layout_.owner), &owner)) return false;
-      if (owner != layout_.shim_owner) return true;
-      if (++*marks > 2 || !memory_.read(*frame + layout_.previous, frame)) return false;
+      if (owner == layout_.shim_owner) {
+        if (++*marks > 2) return false;
+      } else if (!is_init_cleanup(*frame)) {
+        return true;
+      }
+      if (!memory_.read(*frame + layout_.previous, frame)) return false;
     }
     return true;
+  }
+
+  bool is_init_cleanup(uintptr_t frame) const noexcept {
+    uintptr_t code = 0;
+    return layout_.init_cleanup != 0 && memory_.read(frame + layout_.code, &code) &&
+           (code & layout_.code_mask) == layout_.init_cleanup;
   }
 
   bool entry_matches(uintptr_t frame, int depth, int marks) const noexcept {
@@ -170,54 +188,122 @@ class Trial {
   size_t c_frames_outside_ = 0;
 };
 
+// Looks from an __init__ for a frame between it and the function that called its class.
+class Between {
+ public:
+  explicit Between(const FrameLayout& layout) noexcept : layout_(layout) {}
+
+  void look() noexcept {
+    uintptr_t frame = 0;
+    uintptr_t between = 0;
+    uintptr_t caller = 0;
+    const auto thread = reinterpret_cast<uintptr_t>(PyGILState_GetThisThreadState());
+    if (thread == 0 || !memory_.read(thread + layout_.thread_frame, &frame)) return;
+    if (!memory_.read(frame + layout_.previous, &between) || !memory_.read(between + layout_.previous, &caller)) return;
+    uintptr_t found = 0;
+    uintptr_t outside = 0;
+    if (!memory_.read(between + layout_.code, &found) || !memory_.read(caller + layout_.code, &outside)) return;
+    const uintptr_t wanted = code_of_caller();
+    found &= layout_.code_mask;
+    if (found != wanted && (outside & layout_.code_mask) == wanted) code = found;
+  }
+
+  uintptr_t code = 0;
+
+ private:
+  static uintptr_t code_of_caller() noexcept {
+    PyFrameObject* const here = PyEval_GetFrame();
+    PyFrameObject* const back = here == nullptr ? nullptr : PyFrame_GetBack(here);
+    if (back == nullptr) return 0;
+    PyCodeObject* const code = PyFrame_GetCode(back);
+    const auto found = reinterpret_cast<uintptr_t>(code);
+    Py_DECREF(code);
+    Py_DECREF(back);
+    return found;
+  }
+
+  const FrameLayout& layout_;
+  SafeReader memory_;
+};
+
 const char kName[] = "leadline.self_test";
 
-PyObject* look(PyObject* trial, PyObject*) {
-  if (auto* const found = static_cast<Trial*>(PyCapsule_GetPointer(trial, kName)); found != nullptr) found->look();
+template <typename Looking>
+PyObject* look(PyObject* looking, PyObject*) {
+  if (auto* const found = static_cast<Looking*>(PyCapsule_GetPointer(looking, kName)); found != nullptr) found->look();
   Py_RETURN_NONE;
 }
 
-PyMethodDef g_look = {"look", look, METH_NOARGS, nullptr};
+PyMethodDef g_look = {"look", look<Trial>, METH_NOARGS, nullptr};
+PyMethodDef g_look_between = {"look", look<Between>, METH_NOARGS, nullptr};
 
-// A new reference to the function that calls the others, or nullptr with an exception.
-PyObject* known_program() {
+// A new reference to a function of a program, or nullptr with an exception.
+PyObject* function_of(const char* program, const char* name) {
   PyObject* const names = PyDict_New();
   if (names == nullptr) return nullptr;
-  PyObject* outermost = nullptr;
-  PyObject* const code = Py_CompileString(kProgram, "<leadline self-test>", Py_file_input);
+  PyObject* function = nullptr;
+  PyObject* const code = Py_CompileString(program, "<leadline self-test>", Py_file_input);
   if (code != nullptr && PyDict_SetItemString(names, "__builtins__", PyEval_GetBuiltins()) == 0) {
     PyObject* const done = PyEval_EvalCode(code, names, names);
-    outermost = done == nullptr ? nullptr : PyDict_GetItemString(names, "outermost");
-    Py_XINCREF(outermost);
+    function = done == nullptr ? nullptr : PyDict_GetItemString(names, name);
+    Py_XINCREF(function);
     Py_XDECREF(done);
   }
   Py_XDECREF(code);
   Py_DECREF(names);
-  return outermost;
+  return function;
 }
+
+// A new reference to a function of C's that looks, or nullptr with an exception.
+PyObject* looks(PyMethodDef* method, void* looking) {
+  PyObject* const capsule = PyCapsule_New(looking, kName, nullptr);
+  PyObject* const function = capsule == nullptr ? nullptr : PyCFunction_New(method, capsule);
+  Py_XDECREF(capsule);
+  return function;
+}
+
+// Keeps the caller's exception, and takes away what goes wrong meanwhile.
+class KeptException {
+ public:
+  KeptException() noexcept { PyErr_Fetch(&type_, &value_, &traceback_); }
+  ~KeptException() { PyErr_Restore(type_, value_, traceback_); }
+  KeptException(const KeptException&) = delete;
+  KeptException& operator=(const KeptException&) = delete;
+
+ private:
+  PyObject *type_ = nullptr, *value_ = nullptr, *traceback_ = nullptr;
+};
 
 }  // namespace
 
 const char* layout_refusal(const FrameLayout& layout) noexcept {
   static const char kFailed[] =
       "the self-test of Python frame reading failed on this interpreter, so Python lines are missing";
-  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
-  PyErr_Fetch(&type, &value, &traceback);
+  const KeptException kept;
   PyObject* const known = PyList_New(0);
-  PyObject* const outermost = known_program();
+  PyObject* const outermost = function_of(kProgram, "outermost");
   Trial trial(layout, known);
-  PyObject* const capsule = PyCapsule_New(&trial, kName, nullptr);
-  PyObject* const function = capsule == nullptr ? nullptr : PyCFunction_New(&g_look, capsule);
+  PyObject* const function = looks(&g_look, &trial);
   if (known != nullptr && outermost != nullptr && function != nullptr) {
     trial.begin();
     Py_XDECREF(PyObject_CallFunctionObjArgs(outermost, known, function, nullptr));
   }
   Py_XDECREF(function);
-  Py_XDECREF(capsule);
   Py_XDECREF(outermost);
   Py_XDECREF(known);
-  PyErr_Restore(type, value, traceback);  // also takes away what went wrong here
   return trial.good ? nullptr : kFailed;
+}
+
+uintptr_t init_cleanup_code(const FrameLayout& layout) noexcept {
+  if (PY_VERSION_HEX < 0x030D0000) return 0;
+  const KeptException kept;
+  PyObject* const makes = function_of(kMakes, "makes");
+  Between between(layout);
+  PyObject* const function = looks(&g_look_between, &between);
+  if (makes != nullptr && function != nullptr) Py_XDECREF(PyObject_CallOneArg(makes, function));
+  Py_XDECREF(function);
+  Py_XDECREF(makes);
+  return between.code;
 }
 
 const char* build_refusal() noexcept {
@@ -244,6 +330,7 @@ const char* build_refusal() noexcept {
 
 bool shifted_layout(std::string_view field, int by, FrameLayout* out) noexcept {
   if (!load_frame_layout(out)) return false;
+  out->init_cleanup = init_cleanup_code(*out);
   const struct {
     std::string_view name;
     uint32_t* place;

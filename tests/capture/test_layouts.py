@@ -86,3 +86,16 @@ def test_a_program_whose_interpreter_describes_itself_wrongly_runs_on(tmp_path) 
 def test_this_build_is_one_that_is_read() -> None:
     odd = sysconfig.get_config_var("Py_GIL_DISABLED") or hasattr(sys, "gettotalrefcount")
     assert (_native.frame_layout() is None) == bool(odd)
+
+
+class _Made:
+    def __init__(self, found: list[str | None]) -> None:
+        found.append(_native.refusal_of_shifted("code", 0))
+
+
+def test_frames_below_a_class_that_was_called_often_are_read() -> None:
+    """From the second call on CPython 3.13 has a frame of its own between the class and its __init__."""
+    found: list[str | None] = []
+    for _ in range(50):
+        _Made(found)
+    assert found == [""] * 50

@@ -20,6 +20,8 @@ _MOST_FRAMES = 5_000
 _LONGEST_TEXT = 1 << 16
 _LONGEST_LINES = 1 << 22
 _TRIES = 5
+_NO_FILE = "__init__"
+"""Of the frame that CPython 3.13 puts between a class that is called often and its __init__: no Python function."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +77,12 @@ class Interpreter:
             try:
                 found = list(self._chain(state))
                 if found == before:
-                    return [self._frame(code, instruction) for code, instruction in found]
+                    return self._frames_of(found)
                 before = found
             except AttachError:
                 before = None
         try:
-            return [self._frame(code, instruction) for code, instruction in before or []]
+            return self._frames_of(before or [])
         except AttachError:
             return []
 
@@ -91,7 +93,7 @@ class Interpreter:
             frames: list[Frame] = []
             for code, instruction, home in self._links(state):
                 if code:
-                    frames.append(self._frame(code, instruction))
+                    frames += self._frames_of([(code, instruction)])
                 if home and frames:
                     found.append(Run(home, tuple(frames)))
                     frames = []
@@ -127,6 +129,10 @@ class Interpreter:
                 if entry and c_frame:
                     c_frame = read(c_frame + at["cframe_previous"])
             frame = read(frame + at["previous"])
+
+    def _frames_of(self, chain: list[tuple[int, int]]) -> list[Frame]:
+        frames = (self._frame(code, instruction) for code, instruction in chain)
+        return [one for one in frames if one.file != _NO_FILE]
 
     def _frame(self, code: int, instruction: int) -> Frame:
         if code not in self._codes:
