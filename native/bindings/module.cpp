@@ -209,7 +209,28 @@ void module_register(uintptr_t parent, uintptr_t child, std::string name) {
 
 PyObject* g_fork_is_over = nullptr;  // what Python does then; kept for ever
 
+#if PY_VERSION_HEX >= 0x030C0000
+PyFrameObject* g_forks = nullptr;  // what has called os.fork, and at which instruction
+int g_forks_at = 0;
+
+void fork_is_called_here() {
+  Py_XSETREF(g_forks, reinterpret_cast<PyFrameObject*>(Py_XNewRef(PyEval_GetFrame())));
+  if (g_forks != nullptr) g_forks_at = PyFrame_GetLasti(g_forks);
+}
+
+// False from the first time on that it was true.
+bool is_still_forking() {
+  if (g_forks != nullptr && PyEval_GetFrame() != g_forks && PyFrame_GetLasti(g_forks) == g_forks_at) return true;
+  Py_CLEAR(g_forks);
+  return false;
+}
+#else
+void fork_is_called_here() {}
+bool is_still_forking() { return false; }
+#endif
+
 int resume_after_fork(void*) {
+  if (is_still_forking() && Py_AddPendingCall(resume_after_fork, nullptr) == 0) return 0;
   {
     const nb::gil_scoped_release no_gil;  // another thread that forks may wait for its segment
     Session::instance().after_fork_in_parent();
@@ -222,11 +243,12 @@ int resume_after_fork(void*) {
   return 0;
 }
 
-// Python 3.13 counts threads, to warn of a fork, when its hooks for the parent have run; a pending call comes after
-// that, unless a hook of somebody else's runs Python code in between. Pending calls run on the main thread, which need
-// not come to them soon when another thread forks.
+// Python 3.13 counts threads, to warn of a fork, when its hooks for the parent have run. A pending call comes after
+// that, or in another hook that is written in Python, as logging's is: then it waits. Pending calls run on the main
+// thread, which need not come to them soon when another thread forks.
 void after_fork_in_parent() {
   const bool main_thread = syscall(SYS_gettid) == getpid();
+  if (main_thread) fork_is_called_here();
   if (!main_thread || Py_AddPendingCall(resume_after_fork, nullptr) != 0) resume_after_fork(nullptr);
 }
 
@@ -318,6 +340,7 @@ NB_MODULE(_native, m) {
   m.def("module_register", &module_register);
   m.def("module_name", [](uintptr_t id) { return Monitor::instance().modules().qualified(id).name; });
   m.def("module_forget", [](uintptr_t id) { Monitor::instance().modules().forget(id); });
+  m.def("module_forget_all", [] { Monitor::instance().modules().clear(); });
   m.def(
       "before_fork", [] { Session::instance().before_fork(); }, nb::call_guard<nb::gil_scoped_release>());
   m.def(

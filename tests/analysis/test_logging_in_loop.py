@@ -50,3 +50,28 @@ def test_what_another_thread_writes_is_said_and_could_be_gained():
     assert not any("other threads" in one for one in alone.evidence)
     assert any(one.startswith("2.00 ms a step more on other threads") for one in beside.evidence)
     assert beside.gain.expected_ns >= alone.gain.expected_ns + MS
+
+
+@pytest.mark.parametrize(
+    ("inside", "told"),
+    [
+        (("python samples @ /home/ada/data.py:7",), False),  # a generator that tqdm goes through
+        (("python update @ /usr/lib/python3.11/site-packages/tqdm/std.py:9",), True),
+    ],
+)
+def test_what_the_program_does_below_a_library_that_logs_is_no_logging(inside: tuple[str, ...], told: bool):
+    line = f"operator aten::stack | time={20 * MS}/10 call_time={20 * MS}/10"
+    below = "\n".join(f"{'  ' * (4 + at)}{one}" for at, one in enumerate((*inside, line)))
+    profile = build(
+        f"""
+process train.py | pid=5
+  thread MainThread | tid=5 wall_ns={100 * MS}
+    python main @ /home/ada/train.py:41
+      python tqdm.__iter__ @ /usr/lib/python3.11/site-packages/tqdm/std.py:1181
+{below}
+    python main @ /home/ada/train.py:42
+      operator aten::linear | time={50 * MS}/10 call_time={50 * MS}/10
+    phase step | call_time={90 * MS}/9
+""".strip("\n")
+    )
+    assert any(one.rule == "logging_in_loop" for one in analyze(profile)) == told

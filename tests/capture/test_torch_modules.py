@@ -31,6 +31,10 @@ class Names:
         self.known.discard(module)
         self._native.module_forget(module)
 
+    def module_forget_all(self) -> None:
+        self.known.clear()
+        self._native.module_forget_all()
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._native, name)
 

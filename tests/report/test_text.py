@@ -99,9 +99,9 @@ compute-bound on the CPU: matrix products and convolutions 4.17 ms, 42 % of the 
           aten::addmm   model/gpt.py:12
   because off a core, in short waits 1.00 ms, 10 % of the run
           unexplained 3.73 ms, 37 % of the run
-trust     13 measurements lost (most: memory freed that was allocated before measuring began),
-          overhead 1.0 %, 37 % of the run is not explained, Python was not sampled, nothing repeats
-          often enough to be a step; leadline.step() marks one
+trust     not measured: CUPTI is held by nsys, 12 measurements lost (memory freed that was allocated
+          before measuring began), overhead 1.0 %, 37 % of the run is not explained, Python was not
+          sampled, nothing repeats often enough to be a step; leadline.step() marks one
 """
 
 

@@ -14,7 +14,7 @@ OF_EVENTS = {"region_begin", "region_end", "region_suspend", "phase_begin", "pha
              "place", "book", "thread_place", "timed", "count_loss", "now_ns", "callpath"}  # fmt: skip
 """Called for each event, where releasing would cost more than the event."""
 OF_PYTHON = {"add_openers", "hide_folder", "anchor_calls_of", "release_calls_of", "anchor_method",
-             "release_method", "check_walks", "module_register", "module_name", "module_forget",
+             "release_method", "check_walks", "module_register", "module_name", "module_forget", "module_forget_all",
              "frame_layout", "refusal_of_shifted", "when_fork_is_over", "gpu_kernel_source", "gpu_kernel_user", "instances_of"}  # fmt: skip
 """They work on objects of Python's."""
 OF_NUMBERS = {"is_running", "stats", "trace_take_back", "trace_start", "trace_is_open", "trace_stop", "trace_steps",

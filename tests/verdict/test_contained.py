@@ -10,6 +10,10 @@ from tests.verdict.test_account import drawn, operator
 from leadline.analysis.analyze import analyze
 from leadline.analysis.case import Case
 from leadline.analysis.rules import place
+from leadline.profiles.build import build
+from leadline.profiles.records import Loss
+from leadline.report import ReportOptions, build_report
+from leadline.schema import LossKind
 from leadline.verdict import judge as judging
 from leadline.verdict.judge import judge, quietly
 
@@ -56,3 +60,36 @@ def test_a_report_says_that_judging_failed(monkeypatch: pytest.MonkeyPatch) -> N
     assert quietly(drawn(*operator("aten::mm", 8.0))).sentence == (
         "cannot tell: judging failed (KeyError: 'steps'; please report it)"
     )
+
+
+OF_RANKS = (
+    "operator c10d::allreduce_ | time={t}/1 call_time={t}/1",
+    "operator c10d::allreduce_ | time={t}/1 call_time={t}/1\n      phase on another thread\n"
+    "        region gloo:all_reduce | time={t}/1 call_time={t}/1",
+    "phase data loading | time={t}/1 call_time={t}/1",
+    "phase compile | time={t}/1 call_time={t}/1",
+    "phase saving | time={t}/1 call_time={t}/1",
+    "operator aten::select | time={t}/1 call_time={t}/1",
+    "native [waits for a core] | wait={t}/1",
+    "operator aten::item | sync_time={t}/1 time={t}/1 call_time={t}/1",
+)
+
+
+@pytest.mark.parametrize("line", OF_RANKS)
+@pytest.mark.parametrize("ranks", [(0,), (0, 1), (-1,)], ids=str)
+def test_a_run_without_steps_has_a_verdict_whatever_it_does(line: str, ranks: tuple[int, ...]) -> None:
+    text = "\n".join(
+        f"process train.py | pid={5 + rank} rank={rank}\n  thread main | tid={5 + rank} wall_ns=100000000\n"
+        f"    python main @ /home/ada/train.py:43\n      {line.replace('{t}', str(80_000_000 + rank))}"
+        for rank in ranks
+    )
+    profile = build(text)
+    verdict = judge(profile)
+    assert verdict.sentence and "could not be found out" not in verdict.trust
+    assert build_report(profile, ReportOptions(verdict=True)).start is not None
+
+
+def test_the_trust_line_says_what_could_not_be_measured() -> None:
+    profile = drawn(*operator("aten::mm", 8.0))
+    profile.losses = [Loss(0, LossKind.PROVIDER_UNAVAILABLE, 1, "No kernel was timed: the driver refused. Ask root.")]
+    assert "not measured: no kernel was timed," in judge(profile).trust

@@ -9,6 +9,8 @@ else the innermost Python frame at all. A thread begins anew: nothing above it c
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from leadline._dataclass import dataclass
@@ -80,3 +82,19 @@ def outermost(tree: Tree, wanted: Mask, changes: Mask) -> Rows:
     seen = nearest(tree.shape, wanted | changes)
     first = wanted & (at_rows(wanted, above(tree.shape, seen), 0) == 0)
     return within(tree, first, changes)
+
+
+def in_called(tree: Tree, pattern: str) -> Mask:
+    """Nodes at or below a Python frame whose file the pattern finds, with none of the program's own in between: a
+    program may itself run in a worker of multiprocessing, in a server's handler, or in a generator that tqdm goes
+    through."""
+    compiled = re.compile(pattern)
+    files, of_frame = np.unique(tree.frames["file"], return_inverse=True)
+    text = tree.tables.strings
+    hit = np.array([bool(compiled.search(text[row])) for row in files.tolist()], np.bool_)[of_frame]
+    python = tree.kinds == int(FrameKind.PYTHON)
+    own = nearest(tree.shape, python & (frame_origins(tree)[tree.frame_of] == int(Origin.USER)))
+    inner = nearest(tree.shape, python & hit[tree.frame_of])
+    depth = tree.shape.depth
+    found: Mask = (inner >= 0) & (at_rows(depth, inner) > at_rows(depth, own))
+    return found

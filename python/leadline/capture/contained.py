@@ -47,6 +47,7 @@ _INSTEAD: Final[dict[str, object]] = {
     "cpu_thread_begins": None,
     "module_register": None,
     "module_forget": None,
+    "module_forget_all": None,
 }
 """What hooks in the program call, and what they get where it fails."""
 

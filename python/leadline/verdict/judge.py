@@ -82,7 +82,8 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
     others = crowd(case)
     sentence, place = _sentence(made, resource, ask, others.who)
     if resource.kind == "ranks":
-        sentence, place, late = _of_ranks(case, found, made, sentence, place)
+        ranks = case.optional(lambda: [_of_ranks(case, found, made, sentence, place)])
+        sentence, place, late = ranks[0] if ranks else (sentence, place, False)
         if late:  # what is waited for is no communication to be overlapped
             ranked = [one for one in ranked if one.rule != "communication"]
             said = [one for one in said if one.rule != "communication"]

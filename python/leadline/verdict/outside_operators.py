@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from leadline.analysis.case import Case
 from leadline.analysis.columns import Mask, Rows, above, nearest, subtree_sums
 from leadline.analysis.functions import METRIC
+from leadline.analysis.scopes import in_called
 from leadline.analysis.waiting import METRIC as WAIT
 from leadline.analysis.waiting import STATES, states_of
 from leadline.schema import FrameKind
@@ -119,7 +120,7 @@ def _book_waits(ledger: Ledger, values: NDArray[np.float64], states: Rows) -> No
     asking = np.isin(states, [STATES.index(one) for one in _ASKING]) & (values > 0)
     elsewhere = np.zeros(len(values), np.bool_)
     for key, files in _OF_LIBRARY if asking.any() else ():
-        here = asking & ledger.case.in_files(files)
+        here = asking & in_called(ledger.tree, files)
         asking &= ~here
         elsewhere |= here
         ledger.book(key, here, values, "sampled")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from leadline.profiles import Profile
+from leadline.profiles.archive import printable
 from leadline.schema import LOSSES, LossKind
 from leadline.units import counted, percent
 from leadline.verdict.account import FEW_SAMPLES
 from leadline.verdict.model import Account
+
+_LONGEST = 160
 
 
 def trust(profile: Profile, account: Account | None, samples: int, failed: Sequence[str] = ()) -> str:
@@ -33,7 +37,8 @@ def _lost(profile: Profile) -> str:
     for one in profile.losses:
         counts[one.kind] += one.count
     ended = counts.pop(LossKind.PROCESS_INCOMPLETE, 0)
-    said = []
+    counts.pop(LossKind.PROVIDER_UNAVAILABLE, 0)
+    said = _not_measured(profile)
     if total := counts.total():
         ((kind, _),) = counts.most_common(1)
         what = next((info.doc.partition(";")[0] for info in LOSSES if info.kind == kind), str(kind))
@@ -41,6 +46,18 @@ def _lost(profile: Profile) -> str:
     if ended:
         said.append(f"the end of {ended:,} process{'es' if ended != 1 else ''} is missing")
     return ", ".join(said) or "nothing lost"
+
+
+def _not_measured(profile: Profile) -> list[str]:
+    """What was asked for and could not be measured, in the words of the part that should have."""
+    details = [one.detail for one in profile.losses if one.kind == LossKind.PROVIDER_UNAVAILABLE and one.count]
+    if not details:
+        return []
+    more = f" (and {len(details) - 1:,} more)" if len(details) > 1 else ""
+    first = printable(re.split(r"[.;:] ", details[0].rstrip("."), maxsplit=1)[0], _LONGEST)
+    if first[1:2].islower():  # no name in capitals
+        first = first[0].lower() + first[1:]
+    return [f"not measured: {first}{more}"]
 
 
 def _cost(profile: Profile) -> list[str]:

@@ -197,12 +197,15 @@ def _late(case: Case) -> tuple[list[str], float]:
 
 
 def by_rank(case: Case) -> dict[int, float]:
-    """Time a step that each rank spends in communication, without what sets up. On the thread that spends most, since
-    a backend's thread works at what another one waits for; at most the step, since exchanges overlap."""
+    """Time a step that each rank spends in communication, without what sets up; nothing where there are no steps. On
+    the thread that spends most, since a backend's thread works at what another one waits for; at most the step, since
+    exchanges overlap."""
     if is_folded_profile(case.profile):
         view = RankView(case.profile)
         talk = np.maximum(view.column("communication"), view.column("gpu_time communication")) / view.steps
         return {one.rank: float(ns) for one, ns in zip(view.ranks, talk, strict=True)}
+    if case.known_loop is None:
+        return {}
     tree = case.tree
     beside = case.in_phase("on another thread")  # the same exchange as the call that began it
     parts = [np.where(here, tree.exclusive("time").sum, 0) for here in (beside, ~beside)]

@@ -8,6 +8,7 @@ from leadline.analysis.columns import Mask, Rows
 from leadline.analysis.functions import METRIC
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.module_hooks import module_hooks
+from leadline.analysis.scopes import in_called
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, times
 
@@ -28,7 +29,7 @@ class LoggingInLoop(Rule):
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
-        logs = case.in_files(LOGS)
+        logs = in_called(case.tree, LOGS)
         inside = logs & case.loop.inside
         operators = inside & (case.tree.kinds == int(FrameKind.OPERATOR))
         groups = [

@@ -54,7 +54,7 @@ def _one_position(case: Case, rule: str, learn_more: str, least: float) -> Findi
         source = case.sources.of(place.file) if origin(place.file) == Origin.USER else None
         function = source.function(place.line) if source else None
         asked = only_asked_for(function, place.line) if function is not None else ""
-        if not asked or function is None or not is_of_several(case, place.file, function, asked, 3):
+        if function is None or not is_of_several(case, place.file, function, asked, 3):
             continue
         if _inside_another(case, group.row):
             continue  # of a layer in the midst of a library's stack another one reads all positions
@@ -108,7 +108,9 @@ def only_asked_for(function: ast.AST, line: int) -> str:
 def is_of_several(case: Case, file: str, function: ast.AST, asked: str, dimensions: int = 2) -> bool:
     """Whether the position is one of several, in a tensor of at least so many dimensions. `[:, 0]` also takes away a
     dimension of size 1, as behind nn.Linear(width, 1), or picks a column; where no shape tells, a last position, which
-    is written as such, counts."""
+    is written as such, counts. False where nothing is asked for."""
+    if not asked or case.known_loop is None:
+        return "-" in asked
     first, last = getattr(function, "lineno", 1), getattr(function, "end_lineno", 1) or 1
     rows = np.flatnonzero(case.operators("aten::select") & case.lines_between(file, first, last))
     rows = rows[case.tree.parent[rows] == case.analysis.scopes.user[rows]]  # a library's own are others

@@ -23,6 +23,7 @@ from leadline.analysis.rules.place.converts import INSTEAD, SPARES, Converted, c
 from leadline.analysis.rules.place.inside import Inside, inside_of
 from leadline.analysis.rules.words import sureness
 from leadline.analysis.sampled import SampledFunction, names_of
+from leadline.analysis.scopes import in_called
 from leadline.analysis.sourcecode import Block, carries_state
 from leadline.analysis.threads import running_share
 from leadline.analysis.waiting import METRIC as WAIT
@@ -123,7 +124,7 @@ class PythonOverhead(Rule):
 
     def _loops(self, case: Case, values: Values) -> list[Finding]:
         many = case.outer_operators & (case.calls >= min(values["turns"], values["calls"]) * case.loop.steps)
-        many &= ~case.in_files(LOGS)  # what logs is `logging_in_loop`'s
+        many &= ~in_called(case.tree, LOGS)  # what logs is `logging_in_loop`'s
         many &= ~case.in_pool  # the loop of a compiled program's text has been unrolled
         for phase in _LEFT_OUT:
             many &= ~case.in_phase(phase)

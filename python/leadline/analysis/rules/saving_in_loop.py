@@ -6,6 +6,7 @@ import numpy as np
 
 from leadline.analysis.columns import Mask
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.scopes import in_called
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, size, times
 
@@ -68,7 +69,7 @@ class SavingInLoop(Rule):
 
     def _copies(self, case: Case) -> Mask:
         """Operators of deep copies."""
-        found: Mask = case.in_files(_COPY) & case.operators(*_CLONES)
+        found: Mask = in_called(case.tree, _COPY) & case.operators(*_CLONES)
         return found
 
     def _copied(self, case: Case, row: int, rows: np.ndarray, ns: int, values: Values) -> Finding | None:

@@ -11,6 +11,7 @@ from leadline.analysis.case import Case
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.place.at import At, cost_of, own_nodes, statement_at
 from leadline.analysis.rules.place.fact import Fact
+from leadline.analysis.scopes import in_called
 from leadline.schema import FrameKind
 from leadline.units import percent
 
@@ -65,7 +66,7 @@ def _spends(case: Case, at: At) -> Iterator[Fact]:
     cost = cost_of(case)[at.mine]
     whole = max(float(cost.sum()), 1.0)
     for pattern, words, instead in _SPENDS:
-        share = float(cost[case.in_files(pattern)[at.mine]].sum()) / whole
+        share = float(cost[in_called(case.tree, pattern)[at.mine]].sum()) / whole
         if share >= _MUCH:
             yield Fact("spends", f"spends {percent(share)} of it {words}", 0.8, instead)
 

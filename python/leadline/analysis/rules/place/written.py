@@ -259,8 +259,8 @@ def _partly_read(case: Case, at: At) -> list[Fact]:
         return []
     asked = read_of_sorted(function, at.line)
     if not asked:
-        asked = only_asked_for(function, at.line)
-        asked = asked if is_of_several(case, at.file, function, asked) else ""
+        only = only_asked_for(function, at.line)
+        asked = only if is_of_several(case, at.file, function, only) else ""
     if asked:
         return [Fact("read", f"makes a result of which only {asked} is read", 0.8)]
     unread = _never_read(function, at.statement)

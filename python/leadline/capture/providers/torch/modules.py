@@ -73,8 +73,7 @@ class ModuleTracker:
         self._handles.clear()
         self._replaced.undo()
         self._anchors.uninstall()
-        for key in list(self._known):
-            self._native.module_forget(key)
+        self._native.module_forget_all()
         self._known.clear()  # with the weak references go their callbacks
         self._held.clear()
         self._destinations.clear()
