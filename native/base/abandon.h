@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <utility>
 
@@ -22,6 +23,16 @@ void abandon(T& object, Args&&... args) noexcept {
     graves = grave;
   }
   std::construct_at(std::addressof(object), std::forward<Args>(args)...);
+}
+
+// A lock that another thread may have held. False: one did, and what it guards may be torn.
+inline bool renew(std::mutex& mutex) noexcept {
+  if (mutex.try_lock()) {
+    mutex.unlock();
+    return true;
+  }
+  std::construct_at(std::addressof(mutex));
+  return false;
 }
 
 }  // namespace leadline

@@ -16,6 +16,7 @@
 #include "base/losses.h"
 #include "base/optimizer_turns.h"
 #include "bindings/bindings.h"
+#include "gpu/kernel_names.h"
 #include "leadline/monitor.h"
 #include "session/session.h"
 #include "stack/python_frames.h"
@@ -352,7 +353,10 @@ NB_MODULE(_native, m) {
     Py_XDECREF(g_fork_is_over);
     g_fork_is_over = call.inc_ref().ptr();
   });
-  m.def("after_fork", [](const std::string& segment_path) { Session::instance().after_fork(segment_path); });
+  m.def("after_fork", [](const std::string& segment_path) {
+    gpu::kernel_sources().after_fork();
+    Session::instance().after_fork(segment_path);
+  });
   m.def("now_ns", &now_ns);
   bindings::define_providers(m);
   bindings::define_booking(m);

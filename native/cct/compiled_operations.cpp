@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "base/abandon.h"
+
 namespace leadline {
 namespace {
 
@@ -29,6 +31,10 @@ void CompiledOperations::put(std::uint64_t program, std::string operation, const
   const std::lock_guard lock(mutex_);
   if (programs_[program].operations.try_emplace(std::move(operation), parts).second)
     version_.fetch_add(1, std::memory_order_release);
+}
+
+void CompiledOperations::after_fork() noexcept {
+  if (!renew(mutex_)) abandon(programs_);
 }
 
 const CompiledFrame* CompiledOperations::program(std::uint64_t program) const {

@@ -53,6 +53,9 @@ class CompiledOperations {
   const CompiledFrame* program(std::uint64_t program) const;
   const CompiledParts* operation(std::uint64_t program, std::string_view operation) const;
 
+  // In the child of a fork. What was found before stays.
+  void after_fork() noexcept;
+
   // Another number whenever there is more to find.
   std::uint64_t version() const noexcept { return version_.load(std::memory_order_acquire); }
 

@@ -130,6 +130,7 @@ void Collector::after_fork() noexcept {
   ledger_.clear();
   window_.after_fork();
   devices_.clear();
+  compiled_.after_fork();
   paused_ns_ = 0;
   paused_since_ns_ = now_ns();
   steps_.store(0, std::memory_order_relaxed);

@@ -53,8 +53,10 @@ bool BoundedCalls::run(std::function<void()> call, std::chrono::milliseconds lim
     return true;
   };
   if (!wait([this] { return !shared_->is_busy(); })) return false;
-  if (!thread_.joinable()) {
-    thread_ = own_thread([shared = shared_] { shared->serve(); });
+  try {
+    if (!thread_.joinable()) thread_ = own_thread([shared = shared_] { shared->serve(); });
+  } catch (...) {
+    return false;
   }
   shared_->call = std::move(call);
   const std::uint64_t mine = ++shared_->asked;

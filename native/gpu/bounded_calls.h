@@ -20,7 +20,7 @@ class BoundedCalls {
   BoundedCalls& operator=(const BoundedCalls&) = delete;
 
   // Any thread; one call at a time. False: it was not back within `limit`, or not made because an earlier one is not
-  // back. Throws where no thread can be had.
+  // back, or no thread can be had.
   bool run(std::function<void()> call, std::chrono::milliseconds limit);
   // A call is not back: what it uses must not be freed.
   bool is_stuck() const noexcept;

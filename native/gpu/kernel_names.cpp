@@ -10,6 +10,7 @@
 #include <memory>
 #include <string_view>
 
+#include "base/abandon.h"
 #include "gpu/cut_name.h"
 
 namespace leadline::gpu {
@@ -100,6 +101,12 @@ void KernelSources::put_user(const std::string& kernel, std::string file, Kernel
     users.push_back({std::move(file), std::move(source)});
   }
   version_.fetch_add(1, std::memory_order_release);
+}
+
+void KernelSources::after_fork() noexcept {
+  if (renew(mutex_)) return;
+  abandon(sources_);
+  abandon(users_);
 }
 
 std::vector<KernelSources::User> KernelSources::users(std::string_view kernel) const {

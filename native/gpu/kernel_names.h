@@ -45,6 +45,8 @@ class KernelSources {
   void put_user(const std::string& kernel, std::string file, KernelSource source);
   bool find(std::string_view kernel, KernelSource* source) const;
   std::vector<User> users(std::string_view kernel) const;
+  // In the child of a fork.
+  void after_fork() noexcept;
   // Changes whenever a source was added.
   std::uint64_t version() const noexcept { return version_.load(std::memory_order_acquire); }
 

@@ -38,4 +38,14 @@ inline void count_loss(LossKind kind, std::uint64_t count, const char* detail) n
   if (count > 0) leadline_monitor_loss(static_cast<std::uint32_t>(kind), count, detail);
 }
 
+// Books what is known by now; where there is no memory for it, that is a loss.
+template <typename Booking>
+void settled(const Booking& book) noexcept {
+  try {
+    book();
+  } catch (...) {
+    count_loss(LossKind::kInternalError, 1, "GPU work could not be settled for lack of memory.");
+  }
+}
+
 }  // namespace leadline::gpu

@@ -1,12 +1,18 @@
 // What a kernel's name tells, and how copies are called.
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <thread>
 
 #include "gpu/cut_name.h"
 #include "gpu/kernel_names.h"
 #include "gpu/peer_copies.h"
 #include "gpu/work.h"
+
+#include "testing/forked_child.h"
 
 namespace leadline::gpu {
 TEST_CASE("collectives are told by their kernels' names, old and new") {
@@ -109,6 +115,27 @@ TEST_CASE("copies between two devices say which, and what joins them") {
   for (work.device = 1; work.device < static_cast<std::int32_t>(PeerCopies::kMostPairs); ++work.device) peers.of(work);
   work.device = 100'000;
   CHECK(peers.of(work) == nullptr);  // no room for more
+}
+
+TEST_CASE("a child forked while another thread adds a source of kernels has a lock of its own") {
+  KernelSources sources;
+  std::atomic<bool> over{false};
+  std::thread other([&] {
+    for (std::uint64_t i = 0; !over.load(); ++i) sources.put("kernel " + std::to_string(i % 1000), {"model.py", 1, ""});
+  });
+  int failed = 0;
+  for (int round = 0; round < 50; ++round) {
+    const int answer = testing::answer_of_child_beside_threads([&] {
+      sources.after_fork();
+      sources.put("of the child", {"model.py", 7, ""});
+      KernelSource found;
+      return sources.find("of the child", &found) && found.line == 7 ? 0 : 1;
+    });
+    failed += answer == 0 ? 0 : 1;
+  }
+  over = true;
+  other.join();
+  CHECK(failed == 0);
 }
 
 }  // namespace leadline::gpu

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/own_thread.h"
+#include "gpu/measure.h"
 #include "leadline/monitor.h"
 
 namespace leadline::gpu {
@@ -23,7 +24,11 @@ void SamplingWindows::start_thread() {
   const std::lock_guard lock(wake_mutex_);
   if (window_s_ <= 0 || ending_ || thread_.joinable()) return;
   thread_ = own_thread([this] {
-    run();
+    try {
+      run();
+    } catch (...) {
+      count_loss(LossKind::kInternalError, 1, "Windows of sampling or counting ended early for lack of memory.");
+    }
     const std::lock_guard ended(wake_mutex_);
     ended_ = true;
     wake_.notify_all();

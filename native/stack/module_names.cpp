@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <new>
 
+#include "base/abandon.h"
+
 namespace leadline {
 namespace {
 
@@ -82,7 +84,9 @@ void ModuleNames::clear() {
   changed();
 }
 
-void ModuleNames::after_fork() noexcept { new (&mutex_) std::mutex(); }
+void ModuleNames::after_fork() noexcept {
+  if (!renew(mutex_)) abandon(entries_);
+}
 
 ModuleNames::Qualified ModuleNames::qualified(uintptr_t object, std::span<const uintptr_t> callers) const {
   Qualified result;

@@ -235,9 +235,11 @@ void Measuring::on_activity(const leadline_event* event, void* user) {
 void Measuring::settle() {
   const std::lock_guard lock(fold_mutex_);
   const std::int64_t settled_ns = tables_.launches.watermark();
-  fold_.settle_before(settled_ns);
-  settle_samples(settled_ns);
-  settle_scratch(settled_ns);
+  gpu::settled([&] {
+    fold_.settle_before(settled_ns);
+    settle_samples(settled_ns);
+    settle_scratch(settled_ns);
+  });
 }
 
 // Under fold_mutex_.
@@ -337,9 +339,11 @@ void Measuring::stop() {
     const std::lock_guard lock(fold_mutex_);
     if (callbacks_.calls().count() > 0) learn_devices();  // lists that hide all of them let no record come
     traced_graphs_.finish([this](const gpu::Work& work) { take(work); });
-    settle_samples(INT64_MAX);
-    settle_scratch(INT64_MAX);
-    fold_.finish();
+    gpu::settled([this] {
+      settle_samples(INT64_MAX);
+      settle_scratch(INT64_MAX);
+      fold_.finish();
+    });
   }
   if (activities_ != 0) leadline_monitor_unregister(activities_);
   activities_ = 0;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "base/abandon.h"
 #include "providers/cpu/images.h"
 #include "unwind/rule_cache.h"
 #include "unwind/walk.h"
@@ -153,6 +154,10 @@ bool describe(uintptr_t address, NativeText* out) {
 }
 
 }  // namespace
+
+void operator_frames_after_fork() noexcept {
+  if (!renew(names().busy)) abandon(names().images);
+}
 
 const NativeSource* operator_frames(bool all, uintptr_t interpreter) {
   static constexpr NativeSource kSource{

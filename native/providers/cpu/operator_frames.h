@@ -11,4 +11,7 @@ namespace leadline::cpu {
 // it.
 const NativeSource* operator_frames(bool all, uintptr_t interpreter);
 
+// In the child of a fork.
+void operator_frames_after_fork() noexcept;
+
 }  // namespace leadline::cpu

@@ -157,6 +157,7 @@ void Provider::after_fork_parent() noexcept { threads().wake(); }
 // Timers are not inherited. Who follows the session into the child starts anew.
 void Provider::after_fork_child() noexcept {
   abandon(booker().lock());
+  operator_frames_after_fork();
   threads().forget();
 }
 

@@ -273,14 +273,12 @@ void Measuring::drain() {
   const std::lock_guard lock(fold_mutex_);
   const std::int64_t begin = leadline_monitor_now();
   if (const gpu::ClockRelation now = gpu::measure_clock(cupti_clock(library_.call())); now.known) clock_ = now;
-  try {
+  gpu::settled([this] {
     buffers_->drain([this](const gpu::FullBuffer& full) { fold_buffer(full); });
     const std::int64_t settled_ns = tables_.launches.watermark();
     settle_samples(settled_ns);  // first: it tells of times in which kernels were replayed, which are not idle
     fold_.settle_before(settled_ns);
-  } catch (...) {
-    gpu::count_loss(LossKind::kInternalError, 1, "GPU work could not be settled for lack of memory.");
-  }
+  });
   fold_ns_ += leadline_monitor_now() - begin;
 }
 
@@ -387,8 +385,10 @@ void Measuring::stop() {
   left_alone_ = InCallback::wait(kPatience) && back && !asking_.is_stuck();
   {
     const std::lock_guard lock(fold_mutex_);
-    settle_samples(INT64_MAX);
-    fold_.finish();
+    gpu::settled([this] {
+      settle_samples(INT64_MAX);
+      fold_.finish();
+    });
   }
   keep_what_cupti_holds();
   if (activities_ != 0) leadline_monitor_unregister(activities_);
