@@ -60,6 +60,7 @@ WHAT_WAS_SEEN = {
     "pageable_copies": "copies from pageable memory were seen",
     "pairs_reduced": "all pairs were seen written out",
     "partly_used": "results were seen of which a part is used",
+    "prefix_again": "the same model was seen to be given sequences longer by one each time",
     "passes_again": "the same pass was seen more than once",
     "random_numbers": "random numbers were seen drawn in steps",
     "recompilation": "compilations were seen again, with what changed",

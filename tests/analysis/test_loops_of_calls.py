@@ -67,3 +67,18 @@ def test_a_loop_of_backward_passes_is_told_of_batched_gradients(tmp_path):
 )
 def test_few_turns_layers_of_a_model_and_lambdas_are_no_loops_of_calls(tmp_path, turns, how):
     assert looped(tmp_path, turns, **how) == []
+
+
+@pytest.mark.parametrize(("feed", "told"), [("x[:, t]", True), ("y", False)])
+def test_a_loop_of_cells_is_one_layer_unless_its_output_comes_back(tmp_path: Path, feed: str, told: bool):
+    file = tmp_path / "net.py"
+    file.write_text(f"def encode(x):\n  for t in range(64):\n    h, c = cell({feed}, (h, c))\n    y = head(h)\n")
+    profile = training(
+        "python main @ /home/ada/train.py:43",
+        f"  python encode @ {file}:3",
+        "    module net.cell [LSTMCell]",
+        "      " + called("aten::lstm_cell", 640, 60),
+    )
+    found = [one for one in analyze(profile, ["python_overhead"]) if "Give the whole sequence" in one.remedy]
+    assert bool(found) == told
+    assert all(one.severity.value == "warning" and one.gain.expected_ns > 0 for one in found)

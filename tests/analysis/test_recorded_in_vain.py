@@ -86,6 +86,13 @@ def test_one_result_that_is_not_used_does_not_blame_its_module():
     assert findings(program(*lines)) == []
 
 
+def test_candidates_of_which_one_is_chosen_are_trained():
+    """The hardest of each batch goes on into the loss, on the same line."""
+    lines = passes(43, 10, 30, 10, 10)
+    lines[1:1] = ["  " + called("aten::select", 4000, 30, 4000)]
+    assert findings(program(*lines)) == []
+
+
 def test_memory_alone_is_reason_enough():
     (found,) = findings(program(*passes(43, 10, 2, 10, more=f" peak_live_bytes={8 * MS} alloc_bytes={80 * MS}/10")))
     assert found.severity.value == "warning"

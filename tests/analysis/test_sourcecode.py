@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import textwrap
 
-from leadline.analysis.sourcecode import Sources, carries_state
+import pytest
+
+from leadline.analysis.sourcecode import Sources, carries_state, inputs_are_known
 
 PROGRAM = textwrap.dedent(
     """
@@ -86,3 +88,28 @@ def test_a_recurrence_is_told_from_independent_turns(tmp_path):
     assert carried(tmp_path, "a = model(env.observe()).sample()\nrewards.append(env.step(a.item()))\n")
     assert carried(tmp_path, "a = int(model(env.observe()).argmax())\nenv.step(a)\n")
     assert not carried(tmp_path, "y = model.encode(x)\nz = model.decode(y)\nlosses.append(z.item())\n")
+
+
+def test_running_extremes_are_no_recurrence(tmp_path):
+    assert not carried(tmp_path, "best = max(best, model(x))\n")
+    assert not carried(tmp_path, "d = model(x)\nif best is None or d > best:\n    best = d\n")
+    assert not carried(tmp_path, "d = model(x)\nif d > best:\n    best, at = d, x\n")
+    assert carried(tmp_path, "d = model(x, best)\nif d > best:\n    best = d\n")
+    assert carried(tmp_path, "if model(x) > 0:\n    state = step(state)\n")
+    assert carried(tmp_path, "d = model(x)\nif d > best:\n    best = d\n    save(best)\n")
+
+
+@pytest.mark.parametrize(
+    ("body", "known"),
+    [
+        ("h = cell(x, h)\n", True),
+        ("h, c = cell(x[:, 0], (h, c))\nout.append(h)\n", True),
+        ("h1, c1 = one(x, (h1, c1))\nh2, c2 = two(h1, (h2, c2))\n", True),  # a layer upon another
+        ("h, c = cell(y, (h, c))\ny = head(h)\n", False),  # its own output comes back
+        ("y = model(x)\n", False),
+        ("y = f(x, y) + 1\n", False),
+    ],
+)
+def test_inputs_of_a_recurrence_are_known_before_unless_its_output_comes_back(tmp_path, body, known):
+    text = "for x in data:\n" + textwrap.indent(body, "    ")
+    assert inputs_are_known(sources(tmp_path, text).of("train.py").loops(2)[-1].node) == known

@@ -198,7 +198,7 @@ def _kind(node: ast.AST) -> str:
 
 def carries_state(loop: ast.AST) -> bool:
     """Whether one turn of the loop needs what the last one computed: a name that is read before it is written. Sums
-    (`total += ...`) that the loop reads nowhere else do not count, since they can be done at once."""
+    (`total += ...`) and extremes that the loop reads nowhere else do not count, since they can be done at once."""
     if isinstance(loop, _COMPREHENSIONS) or not isinstance(loop, _LOOPS):
         return False
     written: set[str] = set()
@@ -211,9 +211,50 @@ def carries_state(loop: ast.AST) -> bool:
             continue
         early |= read - written
         written |= stored
-    return bool(early & written) or _asks_an_object(loop)
+    return bool((early & written) - _extremes(loop)) or _asks_an_object(loop)
 
 
+def inputs_are_known(loop: ast.AST) -> bool:
+    """Whether all recurrences of a loop, `h = cell(x[:, t], h)`, take inputs that no earlier turn has made; False where
+    it has none."""
+    if not isinstance(loop, _LOOPS) or isinstance(loop, _COMPREHENSIONS):
+        return False
+    later = [_names(statement, ast.Store) for statement in loop.body]
+    found = False
+    for at, statement in enumerate(loop.body):
+        value = statement.value if isinstance(statement, ast.Assign) else None
+        if not isinstance(value, ast.Call) or len(value.args) < 2:
+            continue
+        state = {name for one in value.args[1:] for name in _names(one, ast.Load)}
+        if not state & later[at]:
+            continue
+        found = True
+        written = set().union(*later[:at]) if at else set()
+        if (_names(value.args[0], ast.Load) - written) & set().union(*later[at:]):
+            return False
+    return found
+
+
+def _extremes(loop: ast.For | ast.AsyncFor | ast.While) -> set[str]:
+    """Names of running extremes: `best = max(best, d)`, `if d > best: best = d`, and nothing else reads them."""
+    reads: dict[str, int] = {}
+    for node in ast.walk(loop):
+        if isinstance(node, ast.If) and all(isinstance(one, ast.Assign) for one in node.body):
+            stored = {name for one in node.body for name in _names(one, ast.Store)}
+            made = {name for one in node.body if isinstance(one, ast.Assign) for name in _names(one.value, ast.Load)}
+            compared = [one for test in ast.walk(node.test) if isinstance(test, ast.Compare) for one in ast.walk(test)]
+            for name in [one.id for one in compared if isinstance(one, ast.Name) and one.id in stored - made]:
+                reads[name] = reads.get(name, 0) + 1
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            given = {one.id for one in node.value.args if isinstance(one, ast.Name)}
+            if ast.unparse(node.value.func).rpartition(".")[2] in _EXTREMES:
+                for name in given & _names(node, ast.Store):
+                    reads[name] = reads.get(name, 0) + 1
+    loads = [one.id for one in ast.walk(loop) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
+    return {name for name, number in reads.items() if loads.count(name) == number}
+
+
+_EXTREMES = frozenset(("max", "min", "maximum", "minimum", "fmax", "fmin"))
 _READS = frozenset(("item", "tolist", "numpy", "int", "float"))
 _KEEPS = frozenset(
     ("append", "add", "extend", "insert", "write", "put", "update", "log", "info", "debug", "set_postfix")
@@ -267,5 +308,5 @@ def _only_adds(statement: ast.stmt, loop: ast.For | ast.AsyncFor | ast.While) ->
     return bool(sums) and all(reads.count(name) == own for name in sums)
 
 
-def _names(statement: ast.stmt, context: type[ast.expr_context]) -> set[str]:
+def _names(statement: ast.AST, context: type[ast.expr_context]) -> set[str]:
     return {one.id for one in ast.walk(statement) if isinstance(one, ast.Name) and isinstance(one.ctx, context)}

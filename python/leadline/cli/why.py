@@ -39,6 +39,8 @@ _HZ = 49.0
 """Samples a second of each thread and kind: 30 s of a step tell a share to 3 points, and cost under 0.5 %."""
 _WAIT_HZ = 20.0
 _FLUSH_S = 2.0
+_NOTABLE = 0.1
+"""Of the step: a remedy that gains less is no news at the end."""
 _ALIKE = 1.25
 """Of two lengths of a step: they are the same one, measured for different times."""
 _SCRIPTS = (".py", ".pyw", ".pyz", "")
@@ -251,13 +253,25 @@ class Watch:
 
 
 def _same(before: Verdict, after: Verdict) -> bool:
-    """Whether a reader of the first has read the second: the same cause at the same place, of steps nearly as long."""
+    """Whether a reader of the first has read the second: the same cause at the same place, of steps nearly as long, and
+    what would gain most of it."""
+    if not _proposed(after) <= _proposed(before):
+        return False
     first, then, here, there = before.account, after.account, before.place, after.place
     if first is None or then is None or here is None or there is None:
         return before.sentence == after.sentence
     short, long = sorted((first.wall_ns, then.wall_ns))
     alike = first.of == then.of and (first.of == "run" or long <= _ALIKE * short)
     return before.kind == after.kind and (here.file, here.line) == (there.file, there.line) and alike
+
+
+def _proposed(verdict: Verdict) -> set[str]:
+    """What its remedies say, of those that are worth reading once more."""
+    from leadline.verdict.fixes import CORES
+
+    account = verdict.account
+    least = _NOTABLE * account.wall_ns if account is not None else 0.0
+    return {one.do for one in verdict.fixes if one.gain_ns >= least and one.rule != CORES}
 
 
 def _steps_of(profile: Profile) -> int:

@@ -45,6 +45,9 @@ class Communication(Rule):
                 break
             calls = case.per_step(float(case.calls[group.rows].sum()))
             hidden, advice = _hidden(wall), _advice(case, group)
+            passes = _backward_passes(case, group) if advice == _OF_DDP else 1.0
+            if passes > 1 and calls >= 0.9 * passes:
+                advice, own = _ONCE_A_STEP, max(own, 2 * (1 - 1 / passes))
             made.append(
                 Finding(
                     self.name,
@@ -52,7 +55,7 @@ class Communication(Rule):
                     f"Communication takes {percent(share)} of {case.cost_name}",
                     case.gain(
                         open_part * group.value,
-                        (0, 0.4 * own, 1),
+                        (0, min(0.4 * own, 1), 1),
                         "bound: what is exposed in the trace window, hidden"
                         if wall
                         else "bound: all of it hidden, assuming that none is hidden now",
@@ -79,6 +82,10 @@ _FIX = "bucket_cap_mb"
 _OF_DDP = (
     "It overlaps the backward pass already: exchange less often (no_sync() while accumulating), in 16 bits (the "
     "communication hook bf16_compress_hook), or do more work between exchanges (a larger batch a rank)."
+)
+_ONCE_A_STEP = (
+    "Exchange once a step: run all micro-batches but the last one below `with model.no_sync():`: each of them "
+    "exchanges all gradients now."
 )
 _IN_FILES = (
     (
@@ -110,6 +117,12 @@ def _advice(case: Case, group: Group) -> str:
         return _SENT_BUFFERS
     ours = case.loop.inside & (case.calls > 0)  # imports run through files of wrappers that nobody uses
     return next((text for files, text in _IN_FILES if (case.in_files(files) & ours).any()), _BY_HAND)
+
+
+def _backward_passes(case: Case, group: Group) -> float:
+    """How many a step run on the line that exchanges: each begins with a gradient of ones."""
+    begins = case.operators("aten::ones_like") & (case.user_line == case.user_line[group.row])
+    return case.per_step(float(case.calls[begins].max(initial=0)))
 
 
 def _by_place(case: Case, outer: Mask) -> list[Group]:

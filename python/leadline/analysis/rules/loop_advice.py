@@ -13,6 +13,11 @@ _GRADIENTS = (
 )
 _MICRO = "Take larger micro-batches, if memory allows: each iteration computes and goes backward on its own."
 _OPERATOR = "Call the operator for it (tensor.sum(), torch.stack, ...): this reads the tensor element by element."
+CELLS = ("aten::lstm_cell", "aten::gru_cell", "aten::rnn_tanh_cell", "aten::rnn_relu_cell")
+OF_CELLS = (
+    "Give the whole sequence to nn.LSTM, nn.GRU or nn.RNN in one call, with as many layers as the loop has cells: they "
+    "compute what the loop does, and the products with the inputs for all time steps at once."
+)
 _IN_TURN = (
     "Move what does not depend on the iteration before (products with the inputs, outputs made of each state) out of "
     "the loop, or let one iteration serve several sequences or environments at once. nn.RNN, nn.GRU and nn.LSTM "

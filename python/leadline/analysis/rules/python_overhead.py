@@ -17,14 +17,14 @@ from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.analysis.rules.blocked import blocked_ns, waiting_lines
 from leadline.analysis.rules.logging_in_loop import LOGS
-from leadline.analysis.rules.loop_advice import instead_of_loop
+from leadline.analysis.rules.loop_advice import CELLS, OF_CELLS, instead_of_loop
 from leadline.analysis.rules.place import instead_at
 from leadline.analysis.rules.place.converts import INSTEAD, SPARES, Converted, converted
 from leadline.analysis.rules.place.inside import Inside, inside_of
 from leadline.analysis.rules.words import sureness
 from leadline.analysis.sampled import SampledFunction, names_of
 from leadline.analysis.scopes import in_called
-from leadline.analysis.sourcecode import Block, carries_state
+from leadline.analysis.sourcecode import Block, carries_state, inputs_are_known
 from leadline.analysis.threads import running_share
 from leadline.analysis.waiting import METRIC as WAIT
 from leadline.analysis.waiting import in_line_ns
@@ -155,21 +155,26 @@ class PythonOverhead(Rule):
         called = _lines_in_loop(case, order[:50].tolist(), file, node)
         head = case.line_at(file, first)
         sums = _fewer_calls(case, rows, ns, python, each)
-        if in_turn and 2 * sums[0] < _WORTH_A_COMPILER * (ns + python):
+        cells = in_turn and case.operators(*CELLS)[rows].any() and inputs_are_known(node)
+        if in_turn and not cells and 2 * sums[0] < _WORTH_A_COMPILER * (ns + python):
             return None
         return Finding(
             self.name,
-            Severity.INFO if in_turn or each < values["calls"] else Severity.WARNING,
+            Severity.INFO if (in_turn and not cells) or each < values["calls"] else Severity.WARNING,
             f"{_looping(block)} calls operators {times(each)} times a step, {percent(share)} of its time",
-            case.gain_sums((0, *sums[:1], sums[2]), _BASIS + ", if one operator did all of it")
+            case.gain_sums(
+                (0, 0.6 * ns + python, ns + python), "estimate: the cells, as one operator for all time steps"
+            )
+            if cells
+            else case.gain_sums((0, *sums[:1], sums[2]), _BASIS + ", if one operator did all of it")
             if in_turn
             else case.and_warm(case.gain_sums(sums, _BASIS)),
             tuple(order[:20].tolist()),
             (*called, head) if called else (head,),
             (f"{times(total)} operators a step, {duration(ns / max(float(case.calls[rows].sum()), 1))} each",),
-            instead_of_loop(block, in_turn=in_turn),
+            OF_CELLS if cells else instead_of_loop(block, in_turn=in_turn),
             self.learn_more,
-            share / 2 if in_turn else share,
+            share / 2 if in_turn and not cells else share,
         )
 
     def _waits(self, case: Case, ns: float) -> Finding:

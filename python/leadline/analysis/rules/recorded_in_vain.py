@@ -143,7 +143,9 @@ def _places(case: Case, vain: _Vain) -> Mask:
     operators = case.first_of((tree.kinds == int(FrameKind.OPERATOR)) & vain.forward)
     calls = subtree_sums(shape, np.where(operators, case.calls, 0))
     wrong = candidate & vain.forward & (recorded > 0) & (often >= _ALL * recorded) & (recorded >= _PASS * calls)
-    return case.first_of(wrong)
+    # what always goes backward is trained: the others are candidates of which one is chosen, as the hardest of a batch
+    trained = (vain.recorded >= _CALLS) & (vain.calls == 0)
+    return case.first_of(wrong & (subtree_sums(shape, trained.astype(np.int64)) == 0))
 
 
 def _callers(case: Case, row: int) -> list[int]:

@@ -12,6 +12,7 @@ from leadline.analysis.rules.discarded_results import discarded_results
 from leadline.analysis.rules.equal_inputs import equal_inputs
 from leadline.analysis.rules.partly_used import partly_used
 from leadline.analysis.rules.passes_again import passes_again
+from leadline.analysis.rules.prefix_again import prefix_again
 from leadline.analysis.rules.product_order import product_order
 from leadline.analysis.rules.recorded_in_vain import recorded_in_vain
 from leadline.analysis.rules.same_inputs import same_inputs
@@ -76,6 +77,7 @@ class RedundantWork(Rule):
         found += partly_used(case, self.name, self.learn_more, values["share"])
         found += sorted_for_few(case, self.name, self.learn_more, values["share"])
         found += recorded_in_vain(case, self.name, self.learn_more, values)
+        found += prefix_again(case, self.name, self.learn_more, values["share"])
         return sorted(found, key=lambda one: -one.weight)
 
     def _growing(self, case: Case, values: Values) -> list[Finding]:
