@@ -376,7 +376,12 @@ process train.py | pid=5
 
 
 @pytest.mark.parametrize(
-    ("asked", "does"), [("int()", "Decide for several"), ("float()", "Keep the value on the device")]
+    ("asked", "does"),
+    [
+        ("int()", "Decide for several"),
+        ("float()", "Keep the value on the device"),
+        (".block_until_ready()", "Wait once"),
+    ],
 )
 def test_a_value_of_jax_that_decides_is_not_to_be_read_later(asked: str, does: str) -> None:
     profile = build(

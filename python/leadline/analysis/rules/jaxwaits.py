@@ -15,6 +15,10 @@ _DECIDES = (
     "Decide for several at once (one call for many states), or inside the compiled program (jax.lax.cond, "
     "jax.numpy.where, jax.random): by this value Python chooses what comes next, and the device waits."
 )
+_WAITS_ONLY = (
+    "Wait once, behind the last step, or every hundredth: while Python waits it prepares no next step. To time steps, "
+    "divide the time of many."
+)
 _OF_A_PACKAGE = (
     "A package reads it, to show or to decide something: look for an option that avoids it (no progress bar, no "
     "checks), or one that runs many steps in one program."
@@ -56,7 +60,14 @@ def waiting(case: Case, group: Group, values: Values, learn_more: str) -> Findin
             f"{duration(case.per_step(group.value))} of waiting a step",
             "the next step is dispatched only after this wait, so the device idles while Python prepares it",
         ),
-        _OF_A_PACKAGE if case.made_by(group.row) else _DECIDES if case.name(group.row) in _CHOICES else _READ_LATER,
+        _OF_A_PACKAGE if case.made_by(group.row) else _instead(case.name(group.row)),
         learn_more,
         max(case.share(spared), 0.02),
     )
+
+
+def _instead(name: str) -> str:
+    """By what the program wrote."""
+    if "block_until_ready" in name:
+        return _WAITS_ONLY
+    return _DECIDES if name in _CHOICES else _READ_LATER
