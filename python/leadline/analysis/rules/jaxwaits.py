@@ -16,7 +16,7 @@ _DECIDES = (
     "jax.numpy.where, jax.random): by this value Python chooses what comes next, and the device waits."
 )
 _WAITS_ONLY = (
-    "Wait once, behind the last step, or every hundredth: while Python waits it prepares no next step. To time steps, "
+    "Wait once, after the last step, or every hundredth: while Python waits it prepares no next step. To time steps, "
     "divide the time of many."
 )
 _OF_A_PACKAGE = (
