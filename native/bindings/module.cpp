@@ -245,7 +245,7 @@ int resume_after_fork(void*) {
 }
 
 // Python 3.13 counts threads, to warn of a fork, when its hooks for the parent have run. A pending call comes after
-// that, or in another hook that is written in Python, as logging's is: then it waits. Pending calls run on the main
+// that, or in a later hook where that runs Python code: then it waits. Pending calls run on the main
 // thread, which need not come to them soon when another thread forks.
 void after_fork_in_parent() {
   const bool main_thread = syscall(SYS_gettid) == getpid();

@@ -2,10 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <atomic>
 #include <cstdint>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "testing/forked_child.h"
@@ -118,20 +116,10 @@ TEST_CASE("What ran unexplained is told once for each program and operation, and
 
 TEST_CASE("a child forked while another thread names a program has a lock of its own") {
   CompiledOperations known;
-  std::atomic<bool> over{false};
-  std::thread other([&] {
-    for (std::uint64_t i = 0; !over.load(); ++i) known.put_program(i % 1000, operation("jit(step)"));
-  });
-  int failed = 0;
-  for (int round = 0; round < 50; ++round) {
-    const int answer = leadline::testing::answer_of_child_beside_threads([&] {
-      known.after_fork();
-      known.put_program(5000, operation("jit(child)"));
-      return known.program(5000) != nullptr && known.program(5000)->name == "jit(child)" ? 0 : 1;
-    });
-    failed += answer == 0 ? 0 : 1;
-  }
-  over = true;
-  other.join();
-  CHECK(failed == 0);
+  const auto names = [&](std::uint64_t i) { known.put_program(i % 1000, operation("jit(step)")); };
+  CHECK(leadline::testing::failures_of_children_beside(names, [&] {
+          known.after_fork();
+          known.put_program(5000, operation("jit(child)"));
+          return known.program(5000) != nullptr && known.program(5000)->name == "jit(child)" ? 0 : 1;
+        }) == 0);
 }

@@ -1,11 +1,9 @@
 // What a kernel's name tells, and how copies are called.
 #include <doctest/doctest.h>
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include "gpu/cut_name.h"
 #include "gpu/kernel_names.h"
@@ -119,23 +117,13 @@ TEST_CASE("copies between two devices say which, and what joins them") {
 
 TEST_CASE("a child forked while another thread adds a source of kernels has a lock of its own") {
   KernelSources sources;
-  std::atomic<bool> over{false};
-  std::thread other([&] {
-    for (std::uint64_t i = 0; !over.load(); ++i) sources.put("kernel " + std::to_string(i % 1000), {"model.py", 1, ""});
-  });
-  int failed = 0;
-  for (int round = 0; round < 50; ++round) {
-    const int answer = testing::answer_of_child_beside_threads([&] {
-      sources.after_fork();
-      sources.put("of the child", {"model.py", 7, ""});
-      KernelSource found;
-      return sources.find("of the child", &found) && found.line == 7 ? 0 : 1;
-    });
-    failed += answer == 0 ? 0 : 1;
-  }
-  over = true;
-  other.join();
-  CHECK(failed == 0);
+  const auto adds = [&](std::uint64_t i) { sources.put("kernel " + std::to_string(i % 1000), {"model.py", 1, ""}); };
+  CHECK(testing::failures_of_children_beside(adds, [&] {
+          sources.after_fork();
+          sources.put("of the child", {"model.py", 7, ""});
+          KernelSource found;
+          return sources.find("of the child", &found) && found.line == 7 ? 0 : 1;
+        }) == 0);
 }
 
 }  // namespace leadline::gpu

@@ -2,10 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <atomic>
 #include <cstdint>
 #include <string>
-#include <thread>
 
 #include "testing/forked_child.h"
 
@@ -97,22 +95,12 @@ TEST_CASE("forgetting changes the generation, so that cached names are asked for
 
 TEST_CASE("a child forked while another thread names modules has a lock of its own") {
   ModuleNames names;
-  std::atomic<bool> over{false};
-  std::thread other([&] {
-    for (std::uint64_t i = 0; !over.load(); ++i) names.name_root(kModel + i % 1000, std::to_string(i));
-  });
-  int failed = 0;
-  for (int round = 0; round < 50; ++round) {
-    const int answer = testing::answer_of_child_beside_threads([&] {
-      names.after_fork();
-      names.add(kBlock, kLayer, "linear");
-      return names.qualified(kLayer).name == "linear" ? 0 : 1;
-    });
-    failed += answer == 0 ? 0 : 1;
-  }
-  over = true;
-  other.join();
-  CHECK(failed == 0);
+  const auto registers = [&](std::uint64_t i) { names.name_root(kModel + i % 1000, std::to_string(i)); };
+  CHECK(testing::failures_of_children_beside(registers, [&] {
+          names.after_fork();
+          names.add(kBlock, kLayer, "linear");
+          return names.qualified(kLayer).name == "linear" ? 0 : 1;
+        }) == 0);
 }
 
 }  // namespace

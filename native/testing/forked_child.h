@@ -4,6 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdint>
+#include <thread>
+
 namespace leadline::testing {
 
 #ifdef __SANITIZE_THREAD__
@@ -31,6 +35,21 @@ int answer_of_child(const Body& body) {
 template <typename Body>
 int answer_of_child_beside_threads(const Body& body) {
   return answer_of_child([&body] { return kThreadSanitizer ? 0 : body(); });
+}
+
+// Of some children that are forked while another thread does `work` again and again: how many did not answer 0. `work`:
+// called with a number that grows by one.
+template <typename Work, typename Body>
+int failures_of_children_beside(const Work& work, const Body& body, int rounds = 50) {
+  std::atomic<bool> over{false};
+  std::thread other([&] {
+    for (std::uint64_t i = 0; !over.load(); ++i) work(i);
+  });
+  int failed = 0;
+  for (int round = 0; round < rounds; ++round) failed += answer_of_child_beside_threads(body) == 0 ? 0 : 1;
+  over = true;
+  other.join();
+  return failed;
 }
 
 }  // namespace leadline::testing

@@ -174,28 +174,19 @@ TEST_CASE("without memory a range is lost and counted; nothing is thrown into th
 TEST_CASE("a child forked while other threads name things and push ranges goes on with its own") {
   const Nvtx nvtx;
   TestMonitor::ignore_events(true);
-  std::atomic<bool> over{false};
-  std::thread namer([&] {
-    for (int i = 0; !over.load(); ++i) {
-      nvtx.keep(nullptr, ("name " + std::to_string(i % 1000)).c_str());
-      nvtx.push("other thread");
-      nvtx.pop();
-    }
-  });
-  int failed = 0;
-  for (int round = 0; round < 100; ++round) {
-    const int answer = answer_of_child_beside_threads([&nvtx] {
-      const bool pushed = nvtx.push("child") == 0;
-      const std::uint64_t id = nvtx.start("started");
-      nvtx.end(id);
-      const void* name = nvtx.keep(nullptr, "name of the child");
-      return pushed && nvtx.pop() == 0 && id != 0 && name != nullptr ? 0 : 1;
-    });
-    failed += answer == 0 ? 0 : 1;
-  }
-  over = true;
-  namer.join();
-  CHECK(failed == 0);
+  const auto names = [&](std::uint64_t i) {
+    nvtx.keep(nullptr, ("name " + std::to_string(i % 1000)).c_str());
+    nvtx.push("other thread");
+    nvtx.pop();
+  };
+  const auto child = [&nvtx] {
+    const bool pushed = nvtx.push("child") == 0;
+    const std::uint64_t id = nvtx.start("started");
+    nvtx.end(id);
+    const void* name = nvtx.keep(nullptr, "name of the child");
+    return pushed && nvtx.pop() == 0 && id != 0 && name != nullptr ? 0 : 1;
+  };
+  CHECK(testing::failures_of_children_beside(names, child, 100) == 0);
 }
 
 TEST_CASE("a range that another thread ends is closed by its own thread, in order") {

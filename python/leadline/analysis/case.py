@@ -21,6 +21,7 @@ from leadline.analysis.loop import BY_SAMPLES, Loop, find_loop, widened
 from leadline.analysis.occasional import Around
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.ranks import is_folded_profile
+from leadline.analysis.scopes import frames_in_files
 from leadline.analysis.sourcecode import Block, Sources
 from leadline.analysis.turn import rest_of_turn
 from leadline.profiles import Profile
@@ -258,11 +259,7 @@ class Case(OfCompilations, Contained):
 
     def in_files(self, pattern: str) -> Mask:
         """Nodes at or below a Python frame whose file the pattern finds."""
-        compiled = re.compile(pattern)
-        files, of_frame = np.unique(self.tree.frames["file"], return_inverse=True)
-        text = self.tree.tables.strings
-        hit = np.array([bool(compiled.search(text[row])) for row in files.tolist()], np.bool_)[of_frame]
-        return self.below((hit & (self.tree.frames["kind"] == int(FrameKind.PYTHON)))[self.tree.frame_of])
+        return self.below(frames_in_files(self.tree, pattern)[self.tree.frame_of])
 
     def by_line(self, mask: Mask, values: Rows) -> list[Group]:
         """Nodes of `mask` with a positive value grouped by the user's line, the largest sum first."""

@@ -84,17 +84,23 @@ def outermost(tree: Tree, wanted: Mask, changes: Mask) -> Rows:
     return within(tree, first, changes)
 
 
-def in_called(tree: Tree, pattern: str) -> Mask:
-    """Nodes at or below a Python frame whose file the pattern finds, with none of the program's own in between: a
-    program may itself run in a worker of multiprocessing, in a server's handler, or in a generator that tqdm goes
-    through."""
+def frames_in_files(tree: Tree, pattern: str) -> Mask:
+    """Of each frame whether it is one of Python's in a file that the pattern finds."""
     compiled = re.compile(pattern)
     files, of_frame = np.unique(tree.frames["file"], return_inverse=True)
     text = tree.tables.strings
     hit = np.array([bool(compiled.search(text[row])) for row in files.tolist()], np.bool_)[of_frame]
-    python = tree.kinds == int(FrameKind.PYTHON)
-    own = nearest(tree.shape, python & (frame_origins(tree)[tree.frame_of] == int(Origin.USER)))
-    inner = nearest(tree.shape, python & hit[tree.frame_of])
+    found: Mask = hit & (tree.frames["kind"] == int(FrameKind.PYTHON))
+    return found
+
+
+def in_called(tree: Tree, scopes: Scopes, pattern: str) -> Mask:
+    """Nodes at or below such a frame, with none of the program's own in between: a program may itself run in a worker
+    of multiprocessing, in a server's handler, or in a generator that tqdm iterates over."""
+    hit = frames_in_files(tree, pattern)[tree.frame_of]
+    if not hit.any():
+        return hit
     depth = tree.shape.depth
-    found: Mask = (inner >= 0) & (at_rows(depth, inner) > at_rows(depth, own))
+    own = at_rows(frame_origins(tree)[tree.frame_of], scopes.user) == int(Origin.USER)
+    found: Mask = at_rows(depth, nearest(tree.shape, hit)) > np.where(own, at_rows(depth, scopes.user), -1)
     return found

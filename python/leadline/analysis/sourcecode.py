@@ -229,7 +229,7 @@ def inputs_are_known(loop: ast.AST) -> bool:
         if not state & later[at]:
             continue
         found = True
-        written = set().union(*later[:at]) if at else set()
+        written = set().union(*later[:at])
         if (_names(value.args[0], ast.Load) - written) & set().union(*later[at:]):
             return False
     return found

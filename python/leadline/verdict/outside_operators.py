@@ -120,7 +120,7 @@ def _book_waits(ledger: Ledger, values: NDArray[np.float64], states: Rows) -> No
     asking = np.isin(states, [STATES.index(one) for one in _ASKING]) & (values > 0)
     elsewhere = np.zeros(len(values), np.bool_)
     for key, files in _OF_LIBRARY if asking.any() else ():
-        here = asking & in_called(ledger.tree, files)
+        here = asking & in_called(ledger.tree, ledger.case.analysis.scopes, files)
         asking &= ~here
         elsewhere |= here
         ledger.book(key, here, values, "sampled")

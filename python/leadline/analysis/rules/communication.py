@@ -45,9 +45,10 @@ class Communication(Rule):
                 break
             calls = case.per_step(float(case.calls[group.rows].sum()))
             hidden, advice = _hidden(wall), _advice(case, group)
+            expected = 0.4 * own
             passes = _backward_passes(case, group) if advice == _OF_DDP else 1.0
             if passes > 1 and calls >= 0.9 * passes:
-                advice, own = _ONCE_A_STEP, max(own, 2 * (1 - 1 / passes))
+                advice, expected = _ONCE_A_STEP, max(expected, 0.8 * (1 - 1 / passes))
             made.append(
                 Finding(
                     self.name,
@@ -55,7 +56,7 @@ class Communication(Rule):
                     f"Communication takes {percent(share)} of {case.cost_name}",
                     case.gain(
                         open_part * group.value,
-                        (0, min(0.4 * own, 1), 1),
+                        (0, expected, 1),
                         "bound: what is exposed in the trace window, hidden"
                         if wall
                         else "bound: all of it hidden, assuming that none is hidden now",

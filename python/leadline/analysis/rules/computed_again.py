@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from leadline.analysis.columns import Mask, Rows, above, subtree_sums
 from leadline.analysis.functions import function_of_line
 from leadline.analysis.rules.base import Case, Finding, Severity, Values
-from leadline.analysis.rules.logging_in_loop import LOGS
+from leadline.analysis.rules.logging_in_loop import logging_calls
 from leadline.analysis.rules.weights_again import parametrised
-from leadline.analysis.scopes import in_called
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, times
 
@@ -91,7 +90,7 @@ def repeated_part(case: Case) -> tuple[Weights, Mask]:
     only what has the same inputs at every step counts, and nothing where that is all.
     """
     number = case.tree.exclusive("again").sum
-    left_out = parametrised(case) | in_called(case.tree, LOGS)  # weights_again and logging_in_loop say of what
+    left_out = parametrised(case) | logging_calls(case)  # weights_again and logging_in_loop say of what
     for name in _PHASES:
         left_out |= case.in_phase(name)
     operators: Mask = case.called & ~left_out

@@ -109,10 +109,10 @@ def mostly_zero(case: Case, rule: str, learn_more: str, values: Values) -> list[
         return []
     largest = max(found, key=lambda one: one.ns)
     alike = sorted((one for one in found if one.sparse == largest.sparse), key=lambda one: -one.ns)
-    whole, used, ns = (sum(getattr(one, name) for one in alike) for name in ("whole", "used", "ns"))
+    whole, used, ns = sum(one.whole for one in alike), sum(one.used for one in alike), sum(one.ns for one in alike)
     applied = optimizer * min(1.0, whole / updated) if updated else 0.0
     share = (ns + applied) / max(case.cost_of_all, 1)
-    if share < values["info" if not largest.sparse.changes else "share"]:
+    if share < values["share" if largest.sparse.changes else "info"]:
         return []
     of = "an embedding's gradient is" if len(alike) == 1 else "the embeddings' gradients is"
     return [

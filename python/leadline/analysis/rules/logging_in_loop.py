@@ -12,10 +12,15 @@ from leadline.analysis.scopes import in_called
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, times
 
-LOGS = r"(^|/)torch/_tensor_str\.py$|(^|/)(tensorboardX?|wandb|mlflow|tqdm)/|(^|/)logging/__init__\.py$"
+_LOGS = r"(^|/)torch/_tensor_str\.py$|(^|/)(tensorboardX?|wandb|mlflow|tqdm)/|(^|/)logging/__init__\.py$"
 
 _MUCH = 0.02
 """Of the step."""
+
+
+def logging_calls(case: Case) -> Mask:
+    """Nodes of what the program calls to print, log or show progress."""
+    return in_called(case.tree, case.analysis.scopes, _LOGS)
 
 
 class LoggingInLoop(Rule):
@@ -29,7 +34,7 @@ class LoggingInLoop(Rule):
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
-        logs = in_called(case.tree, LOGS)
+        logs = logging_calls(case)
         inside = logs & case.loop.inside
         operators = inside & (case.tree.kinds == int(FrameKind.OPERATOR))
         groups = [

@@ -3,9 +3,11 @@ whole sequence before it again."""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from itertools import pairwise
+
 import numpy as np
 
-from leadline.analysis.columns import Rows
 from leadline.analysis.rules.base import Case, Finding, Severity
 from leadline.analysis.rules.by_shape import shapes_of
 from leadline.schema import FrameKind
@@ -22,21 +24,19 @@ _PARTS = (0.3, 0.75, 0.95)
 
 def prefix_again(case: Case, rule: str, learn_more: str, least: float) -> list[Finding]:
     """At most one finding: the model whose sequences grow. Needs shapes."""
-    by_model: dict[tuple[int, int], dict[int, int]] = {}
-    rows: dict[tuple[int, int], list[int]] = {}
+    lengths_of: defaultdict[tuple[int, int], Counter[int]] = defaultdict(Counter)
+    rows_of: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     called = case.operators("aten::embedding") & ~case.in_phase("backward")
     for row in np.flatnonzero(called).tolist():
         shapes = shapes_of(case, row)
-        if len(shapes) < 2 or not shapes[1]:
-            continue
-        key = (_model(case, row), shapes[0][0])
-        lengths = by_model.setdefault(key, {})
-        lengths[shapes[1][-1]] = lengths.get(shapes[1][-1], 0) + int(case.calls[row])
-        rows.setdefault(key, []).append(row)
+        if len(shapes) > 1 and shapes[0] and shapes[1]:
+            key = (_model(case, row), shapes[0][0])
+            lengths_of[key][shapes[1][-1]] += int(case.calls[row])
+            rows_of[key].append(row)
     generating = case.in_files(_GENERATION)
     backward = case.named(FrameKind.PHASE, "backward")
-    for key, lengths in by_model.items():
-        model, found = key[0], rows[key]
+    for (model, table), lengths in lengths_of.items():
+        found = rows_of[model, table]
         if model < 0 or not _grows(lengths, told=bool(generating[found].all())):
             continue
         if backward[case.below_row(model)].any():
@@ -69,16 +69,15 @@ def _model(case: Case, row: int) -> int:
     return next((at for at in path if case.tree.kinds[at] == int(FrameKind.MODULE)), -1)
 
 
-def _grows(lengths: dict[int, int], *, told: bool) -> bool:
+def _grows(lengths: Counter[int], *, told: bool) -> bool:
     """`told`: a library generates text here, so that different lengths need no further proof."""
-    if lengths.get(1, 0) > _WITH_CACHE * sum(lengths.values()):
+    if lengths[1] > _WITH_CACHE * lengths.total():
         return False
     if told:
         return len(lengths) >= _LENGTHS
     longest = run = 1
-    ordered: Rows = np.array(sorted(lengths))
-    for before, now in zip(ordered[:-1].tolist(), ordered[1:].tolist(), strict=True):
-        most, fewest = max(lengths[before], lengths[now]), min(lengths[before], lengths[now])
+    for before, now in pairwise(sorted(lengths)):
+        fewest, most = sorted((lengths[before], lengths[now]))
         run = run + 1 if now == before + 1 and fewest >= 2 and most - fewest <= _ALIKE * most else 1
         longest = max(longest, run)
     return longest >= _LENGTHS

@@ -16,14 +16,13 @@ from leadline.analysis.measurable import NO_FIX
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.analysis.rules.blocked import blocked_ns, waiting_lines
-from leadline.analysis.rules.logging_in_loop import LOGS
+from leadline.analysis.rules.logging_in_loop import logging_calls
 from leadline.analysis.rules.loop_advice import CELLS, OF_CELLS, instead_of_loop
 from leadline.analysis.rules.place import instead_at
 from leadline.analysis.rules.place.converts import INSTEAD, SPARES, Converted, converted
 from leadline.analysis.rules.place.inside import Inside, inside_of
 from leadline.analysis.rules.words import sureness
 from leadline.analysis.sampled import SampledFunction, names_of
-from leadline.analysis.scopes import in_called
 from leadline.analysis.sourcecode import Block, carries_state, inputs_are_known
 from leadline.analysis.threads import running_share
 from leadline.analysis.waiting import METRIC as WAIT
@@ -124,7 +123,7 @@ class PythonOverhead(Rule):
 
     def _loops(self, case: Case, values: Values) -> list[Finding]:
         many = case.outer_operators & (case.calls >= min(values["turns"], values["calls"]) * case.loop.steps)
-        many &= ~in_called(case.tree, LOGS)  # what logs is `logging_in_loop`'s
+        many &= ~logging_calls(case)  # what logs is `logging_in_loop`'s
         many &= ~case.in_pool  # the loop of a compiled program's text has been unrolled
         for phase in _LEFT_OUT:
             many &= ~case.in_phase(phase)

@@ -69,7 +69,7 @@ class SavingInLoop(Rule):
 
     def _copies(self, case: Case) -> Mask:
         """Operators of deep copies."""
-        found: Mask = in_called(case.tree, _COPY) & case.operators(*_CLONES)
+        found: Mask = in_called(case.tree, case.analysis.scopes, _COPY) & case.operators(*_CLONES)
         return found
 
     def _copied(self, case: Case, row: int, rows: np.ndarray, ns: int, values: Values) -> Finding | None:

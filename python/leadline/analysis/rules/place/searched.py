@@ -66,7 +66,7 @@ def _spends(case: Case, at: At) -> Iterator[Fact]:
     cost = cost_of(case)[at.mine]
     whole = max(float(cost.sum()), 1.0)
     for pattern, words, instead in _SPENDS:
-        share = float(cost[in_called(case.tree, pattern)[at.mine]].sum()) / whole
+        share = float(cost[in_called(case.tree, case.analysis.scopes, pattern)[at.mine]].sum()) / whole
         if share >= _MUCH:
             yield Fact("spends", f"spends {percent(share)} of it {words}", 0.8, instead)
 
