@@ -18,6 +18,7 @@ from leadline.analysis.columns import Mask, Rows, at_rows, factorized, group_sum
 from leadline.analysis.functions import METRIC
 from leadline.analysis.origin import Origin, is_called_as_function, is_dispatch, origin
 from leadline.analysis.scopes import Scopes, frame_origins, outermost
+from leadline.analysis.wrappers import without_wrappers
 from leadline.profiles import Tree
 from leadline.schema import FrameKind
 from leadline.units import percent
@@ -128,7 +129,9 @@ def _called(tree: Tree, scopes: Scopes, rows: Rows, mine: Rows, ns: int) -> tupl
     for row in rows[np.argsort(-mine[rows], kind="stable")][:500].tolist():
         user = int(scopes.user[row])
         below = [
-            at for at in tree.path_rows(row) if at > user and says_something(tree.text("name", int(tree.frame_of[at])))
+            at
+            for at in without_wrappers(tree, tree.path_rows(row))
+            if at > user and says_something(tree.text("name", int(tree.frame_of[at])))
         ]
         for names, at in ((first, below[:1]), (last, below[-1:])):
             for one in at:

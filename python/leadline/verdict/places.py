@@ -12,6 +12,7 @@ from leadline.analysis.functions import METRIC, function_of_line
 from leadline.analysis.origin import Origin, origin, package_path
 from leadline.analysis.rules.words import module, operator
 from leadline.analysis.sampled import present, says_something
+from leadline.analysis.wrappers import passes_on, without_wrappers
 from leadline.profiles.tree import Tree
 from leadline.schema import FrameKind
 from leadline.verdict.model import Place
@@ -81,12 +82,20 @@ class Places:
         return f"{line.short}:{line.line} {line.function}" if line is not None else ""
 
     def _called_at(self, row: int) -> str:
-        """The function that most is below, of those that the line calls."""
+        """The function that most is below, of those that the line calls; what a wrapper wraps in place of it."""
         tree = self._tree
+        whole = tree.inclusive("time").sum
         below = [one for one in tree.shape.children(row).tolist() if tree.kinds[one] == int(FrameKind.PYTHON)]
-        whole = self._case.tree.inclusive("time").sum
         best = max(below, key=lambda one: int(whole[one]), default=-1)
-        return tree.text("name", int(tree.frame_of[best])) if best >= 0 else ""
+        while best >= 0 and len(called := tree.shape.children(best)):
+            most = int(called[np.argmax(whole[called])])
+            if not passes_on(tree, best, most):
+                break
+            best = most
+        return tree.text("name", int(tree.frame_of[best])) if best >= 0 and self._is_python(best) else ""
+
+    def _is_python(self, row: int) -> bool:
+        return int(self._tree.kinds[row]) == int(FrameKind.PYTHON)
 
     def _names(self, rows: Rows) -> Rows:
         names = self._tree.frames["name"].astype(np.int64)[self._tree.frame_of]
@@ -130,7 +139,7 @@ class Places:
     def _first_below(self, row: int) -> str:
         """The first function below the user's line that a reader knows; empty where the line itself runs."""
         user = int(self._case.analysis.scopes.user[row])
-        for at in self._tree.path_rows(row):
+        for at in without_wrappers(self._tree, self._tree.path_rows(row)):
             if at <= user or self._tree.kinds[at] in _NO_FUNCTION:
                 continue
             name = self._tree.text("name", int(self._tree.frame_of[at]))
@@ -141,8 +150,8 @@ class Places:
     def _library(self, row: int) -> str:
         """`pandas/core/series.py:12 Series.__getitem__`: the first library function below the user's line."""
         user = int(self._case.analysis.scopes.user[row])
-        for at in self._tree.path_rows(row):
-            if at <= user or self._tree.kinds[at] != int(FrameKind.PYTHON):
+        for at in without_wrappers(self._tree, self._tree.path_rows(row)):
+            if at <= user or not self._is_python(at):
                 continue
             node = self._tree.node(at)
             if node.file and origin(node.file) != Origin.USER and not node.file.startswith("<"):

@@ -14,6 +14,7 @@ from leadline.analysis.rules.jaxwork import by_themselves
 from leadline.analysis.rules.place.at import At, cost_of, loop_of
 from leadline.analysis.rules.place.fact import Fact
 from leadline.analysis.threads import main_threads
+from leadline.analysis.wrappers import without_wrappers
 from leadline.profiles.tree import Node
 from leadline.schema import FrameKind
 
@@ -68,6 +69,8 @@ _LIBRARIES = (
         0.4,
     ),
 )
+_OF_ITS_OWN = re.compile(r"/torchmetrics/metric\.py$")
+"""Wraps the methods of its own subclasses only, so that what it passes a call on to is a metric as well."""
 _FETCH = re.compile(r"/torch/utils/data/_utils/fetch\.py$")
 _APPLY = re.compile(r"/torch/autograd/function\.py$")
 _CALLED_BACK = re.compile(r"(?:pure|io|debug|host)_?callback")
@@ -82,7 +85,7 @@ def on_behalf(case: Case, at: At) -> list[Fact]:
     """The most telling of the frames around the place, and of those that it calls."""
     tree = case.tree
     path = [tree.node(row) for row in tree.path_rows(at.row)]
-    found = [*_of_frames(path, _hooks(case), int(case.analysis.scopes.user[at.row])), *_of_libraries(path)]
+    found = [*_of_frames(path, _hooks(case), int(case.analysis.scopes.user[at.row])), *_of_libraries(case, path)]
     return [
         *(fact for fact, node in found if _share_below(case, at, tree.frame_of == node.frame) >= _NEARLY_ALL),
         *_of_thread(case, at),
@@ -154,10 +157,12 @@ def _plain(name: str) -> str:
     return name.replace(".<locals>", "").replace(".<lambda>", ".lambda")
 
 
-def _of_libraries(path: list[Node]) -> Iterator[Said]:
+def _of_libraries(case: Case, path: list[Node]) -> Iterator[Said]:
+    working = set(without_wrappers(case.tree, [node.row for node in path]))
     for node in path:
         if node.kind == str(FrameKind.PYTHON) and origin(node.file) != Origin.USER:
-            for pattern, words, tells in _LIBRARIES:
+            works = node.row in working or _OF_ITS_OWN.search(node.file)
+            for pattern, words, tells in _LIBRARIES if works else ():
                 if re.search(pattern, f"{node.file}:{node.name}"):
                     kind = "does" if words.startswith("to copy") else "for"
                     yield Fact(kind, f"runs {words}", tells, _METRIC_LATER if pattern == _METRICS else ""), node
