@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from leadline.analysis.columns import Mask
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.optimizer_gain import Update, update_gain
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, times
 
@@ -54,6 +56,8 @@ class OptimizerLoop(Rule):
         together = (case.matching(FrameKind.OPERATOR, r"^aten::_foreach_") & case.below(phase)).any()
         if not ours and (together or self._is_work(case, inside)):
             return []
+        mine = case.below(phase) & ~self._in_closures(case, phase)
+        update = Update(mine, inside & mine, ns, kind, kind in _FUSED)
         fix = "fused=True" if kind in _FUSED else "foreach=True where it has that option"
         remedy = (
             f"Construct it with {fix}: one operator then updates all parameters."
@@ -65,7 +69,7 @@ class OptimizerLoop(Rule):
                 self.name,
                 Severity.WARNING if share >= values["share"] else Severity.INFO,
                 f"{kind} runs {times(each)} operators a step, {percent(share)} of its time",
-                case.gain(ns, (0.1, 0.6, 0.95), "bound: the optimizer's part of the step"),
+                update_gain(case, update),
                 tuple(np.flatnonzero(outer)[:20].tolist()),
                 case.lines([row]),
                 (f"{duration(case.per_step(ns))} of {duration(case.loop.step_ns)} a step",),
@@ -76,13 +80,17 @@ class OptimizerLoop(Rule):
             )
         ]
 
-    def _is_work(self, case: Case, inside: np.ndarray) -> bool:
+    def _is_work(self, case: Case, inside: Mask) -> bool:
         """Whether most of the time in these operators is in calls that take long."""
         own, calls = np.where(inside, case.loop.time, 0), case.calls
         long = own > _LONG_NS * np.maximum(calls, 1)
         return bool(own[long].sum() >= 0.5 * own.sum())
 
-    def _closures(self, case: Case, phase: np.ndarray) -> int:
+    def _closures(self, case: Case, phase: Mask) -> int:
         """Time of closures, which are the model's work below the optimizer's call."""
-        closure = case.first_of(case.named(FrameKind.PHASE, "closure") & case.below(phase) & case.loop.inside)
+        closure = case.first_of(self._in_closures(case, phase) & case.named(FrameKind.PHASE, "closure"))
         return int(case.inclusive_time[closure].sum())
+
+    def _in_closures(self, case: Case, phase: Mask) -> Mask:
+        found: Mask = case.below(case.named(FrameKind.PHASE, "closure") & case.below(phase)) & case.loop.inside
+        return found
