@@ -33,6 +33,10 @@ class Gains(ABC):
     @abstractmethod
     def known_loop(self) -> Loop | None: ...
 
+    @property
+    @abstractmethod
+    def has_device(self) -> bool: ...
+
     @cached_property
     @abstractmethod
     def between_ns(self) -> float: ...
@@ -81,6 +85,11 @@ class Gains(ABC):
             high_ns=int(high * of_ns),
             basis=f"{gain.basis}; at most what the remaining code gains from warm caches",
         )
+
+    def at_most(self, ns: float, basis: str) -> Gain:
+        """Where only a bound is known: all of `ns` over all steps, and what the rest gains from warm caches."""
+        made = self.gain(ns, (0, 0, 1), basis)
+        return made if self.has_device else self.and_warm(made)
 
     def no_gain(self, basis: str) -> Gain:
         """No time to win, and why."""

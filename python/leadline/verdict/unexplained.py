@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from leadline.analysis.case import Case
 from leadline.analysis.findings import Finding, Severity
-from leadline.analysis.rules.place import TELLING, instead_at, known_of
+from leadline.analysis.rules.place import TELLING, at_line, instead_at, known_of
+from leadline.analysis.rules.whole_line import line_ns
 from leadline.units import duration, percent
 from leadline.verdict.account import account
 from leadline.verdict.fixes import NOT_EXPLAINED
@@ -100,19 +101,25 @@ def _finding(case: Case, made: Account, part: Part, place: Place) -> Finding:
         taken += f" ({percent(share)} without its waits for a core)"
     who = named(place)
     waits = _WAITS.get(part.key)
+    instead = instead_at(case, place.file, place.line, place.what)
+    most, bound = float(place.ns * case.loop.steps), "bound: all of its time (Amdahl)"
+    if instead and (at := at_line(case, place.file, place.line, place.what)) is not None:
+        most, bound = (
+            max(most, line_ns(case, at.row)),
+            "bound: all the time of this line, and what waits for it (Amdahl)",
+        )
     if waits is not None:
         title = f"{who} {waits[0]}, {taken}"
         gain = case.gain(place.ns * case.loop.steps, (0, 0.8, 1), "bound: the wait itself")
     elif part.key == "python":
         title = f"{who} takes {taken}, in Python"
-        gain = case.gain(place.ns * case.loop.steps, (0, 0, 1), "bound: all of its time (Amdahl)")
+        gain = case.at_most(most, bound)
     elif part.key == "rare":
         title = f"{who}, which only some steps call, takes {taken}"
         gain = case.gain(place.ns * case.loop.steps, (0, 0.5, 1), "bound: all of its time (Amdahl)")
     else:
         title = f"{who} takes {taken}: {part.label.split(' (')[0]}"
-        gain = case.gain(place.ns * case.loop.steps, (0, 0, 1), "bound: all of its time (Amdahl)")
-    instead = instead_at(case, place.file, place.line, place.what)
+        gain = case.at_most(most, bound)
     evidence = [f"{duration(place.ns)} of {duration(made.wall_ns)} a step ({part.known})"]
     if place.below:
         evidence.append(f"below this line: {place.below}")

@@ -10,6 +10,7 @@ from leadline.analysis.rules.base import Case, Finding, Line, Option, Rule, Seve
 from leadline.analysis.rules.collectives import collectives
 from leadline.analysis.rules.library_lines import library_lines
 from leadline.analysis.rules.place import TELLING, instead_at, known_of
+from leadline.analysis.rules.whole_line import line_ns
 from leadline.analysis.rules.words import kernel, module, operator, several
 from leadline.schema import FrameKind
 from leadline.units import duration, percent
@@ -97,7 +98,9 @@ class Hotspot(Rule):
             self.name,
             Severity.WARNING if instead else Severity.INFO,
             f"{what}{back}{where} takes {percent(share)} of {of}",
-            case.gain(ns, (0, 0, 1), "bound: all the time of this path (Amdahl)"),
+            case.at_most(line_ns(case, row), "bound: all the time of this line, and what waits for it (Amdahl)")
+            if instead and not device
+            else case.at_most(ns, "bound: all the time of this path (Amdahl)"),
             tuple(rows[:20].tolist()),
             case.lines([row]),
             (
