@@ -153,12 +153,14 @@ class _Walk:
         """Operations that the same lines have asked for again and again: most turns first."""
         if max(self._counts.values(), default=0) < _LEAST_TURNS:
             return []
-        groups: dict[tuple[Any, ...], tuple[Any, Counter[str]]] = {}
+        groups: dict[tuple[Any, ...], tuple[Any, Counter[str], Counter[Any]]] = {}
         for equation in self._equations:
             stack = self._stack(equation)
             if stack:
-                groups.setdefault(tuple(stack), (equation, Counter()))[1][equation.primitive.name] += 1
-        turned = [(max(count.values()), sum(count.values()), equation, count) for equation, count in groups.values()]
+                _, names, sites = groups.setdefault(tuple(stack), (equation, Counter(), Counter()))
+                names[equation.primitive.name] += 1
+                sites[self._site(equation)] += 1
+        turned = [(_turns(sites), sum(names.values()), equation, names) for equation, names, sites in groups.values()]
         turned = sorted((one for one in turned if one[0] >= _LEAST_TURNS), key=lambda one: -one[1])
         return [
             {
@@ -197,6 +199,16 @@ class _Walk:
 
     def _stack(self, equation: Any) -> list[tuple[Any, int]]:
         """(code, instruction) of the frames below the call of the program that are not JAX's, innermost first."""
+        return [one for one in self._frames_below(equation) if not one[0].co_filename.startswith(_hidden())]
+
+    def _site(self, equation: Any) -> tuple[Any, ...]:
+        """What two operations share that one place of JAX's own code made for one line of the program, in the same
+        pass: a `gelu` and its gradient multiply 13 times, each at a place of its own."""
+        passes = str(getattr(getattr(equation, "source_info", None), "name_stack", ""))
+        return equation.primitive.name, passes, *self._frames_below(equation)
+
+    def _frames_below(self, equation: Any) -> list[tuple[Any, int]]:
+        """The same with JAX's own."""
         traceback = getattr(getattr(equation, "source_info", None), "traceback", None)
         if traceback is None:
             return []
@@ -206,15 +218,19 @@ class _Walk:
             if not end or codes[end - 1] is not above:
                 break
             end -= 1
-        return [
-            (code, instruction)
-            for code, instruction in zip(codes[:end], instructions[:end], strict=True)
-            if not code.co_filename.startswith(_hidden())
-        ]
+        return list(zip(codes[:end], instructions[:end], strict=True))
 
     def _frames(self, equation: Any) -> Frames:
         stack = self._stack(equation)[:_MOST_FRAMES] if equation is not None else []
         return [[code.co_filename, _line(code, at), getattr(code, "co_qualname", code.co_name)] for code, at in stack]
+
+
+def _turns(sites: Counter[Any]) -> int:
+    """How often a loop went round whose operations were made so often at each place. A place that makes two in a turn
+    counts twice as many, and one that makes none in the first turn one less, so the usual number tells; of two that are
+    as usual, the smaller."""
+    usual = Counter(sites.values())
+    return min(usual, key=lambda turns: (-usual[turns], turns))
 
 
 def _inner(parameters: dict[str, Any]) -> Iterator[Any]:
