@@ -12,6 +12,8 @@ from leadline._histogram import Histogram, merged
 KINDS = ("prefill", "decode", "mixed")
 MOST_SLOWEST = 20
 _TRACE = re.compile("[0-9a-f]{32}")
+_OF_A_CALL = re.compile(r"call \d+, row \d+")
+"""What a sequence of `generate` is named, in files that do not say `called`."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,9 @@ class Engine:
     moved: str = ""
     """What this release of Leadline did not find in the engine; empty where all was found."""
     count: int = 1
+    called: bool = False
+    """Whether the program itself calls transformers' `generate`: then what is counted as requests are the sequences of
+    its calls, which nobody sent and which stand in no queue."""
 
     @property
     def number(self) -> int:
@@ -154,6 +159,7 @@ def together(engines: Sequence[Engine]) -> Engine | None:
         points=max((one.points for one in engines), key=lambda points: sum(point[1] for point in points)),
         moved=next((one.moved for one in engines if one.moved), ""),
         count=len(engines),
+        called=all(one.called for one in engines),
     )
 
 
@@ -167,6 +173,7 @@ def _engine(one: Mapping[str, Any], pid: int, moved: str) -> Engine:
     }
     ended = one.get("ended")
     version, slowest, points, recent = (one.get(name) for name in ("version", "slowest", "points", "recent"))
+    named = [str(request.get("id", "")) for request in _objects(slowest)]
     return Engine(
         name=str(one["engine"]),
         version=version if isinstance(version, str) else "",
@@ -181,6 +188,7 @@ def _engine(one: Mapping[str, Any], pid: int, moved: str) -> Engine:
         points=_points(points),
         recent=recent if isinstance(recent, dict) else {},
         moved=moved,
+        called=one.get("called") == 1 or (bool(named) and all(map(_OF_A_CALL.fullmatch, named))),
         **numbers,
     )
 

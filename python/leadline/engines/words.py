@@ -27,9 +27,15 @@ BATCH = {
     "padding": "tokens of padding in a captured graph",
     "waiting": "requests in the queue",
 }
-SHARE_RULE = "a request's share of a step is its tokens over the step's tokens"
+SHARE_RULE = "a {one}'s share of a step is its tokens over the step's tokens"
+_IN_CALLS = {"queue": "  before the first step"}
+"""In place of `NAMES` where the program itself calls `generate`."""
 _LONGEST_NAME = 16
 _QUANTILE_HEADS = ("p50", "p90", "p99", "max")
+_STEP_HEADS = {
+    False: ("engine step", "number", "of serving"),
+    True: ("step of generate()", "number", "of all time"),
+}
 _WORDS = "waited"
 """Head of the column whose cells are words, beside the first."""
 
@@ -50,13 +56,17 @@ class Table:
 
 def tables(engine: Engine, slowest: int) -> list[Table]:
     """Requests, engine steps, batches, and the `slowest` requests; those that have no rows are left out."""
-    slow = ("slowest requests", "arrived", "took", "first token", "tokens", "of steps", "waited")
-    note = f"tokens: of prompt + output; of steps: {SHARE_RULE}"
+    one = "sequence" if engine.called else "request"
+    slow = (f"slowest {one}s", "arrived", "took", "first token", "tokens", "of steps", "waited")
+    note = f"tokens: of prompt + output; of steps: {SHARE_RULE.format(one=one)}"
     if any(one.trace for one in engine.slowest[:slowest]):
         note += "; a request with 32 digits is named by its OpenTelemetry trace"
     made = [
-        _table(("requests", *_QUANTILE_HEADS), request_rows(engine)),
-        _table(("engine step", "number", "of serving", *_QUANTILE_HEADS), step_rows(engine)),
+        _table((f"{one}s", *_QUANTILE_HEADS), request_rows(engine)),
+        _table(
+            (*_STEP_HEADS[engine.called], *_QUANTILE_HEADS),
+            step_rows(engine),
+        ),
         _table(("batch", *_QUANTILE_HEADS), batch_rows(engine)),
         _table(slow, slow_rows(engine, slowest), note),
     ]
@@ -68,7 +78,9 @@ def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], note: str = 
 
 
 def sentence(engine: Engine) -> str:
-    """The first line of a server's verdict."""
+    """The first line of a server's verdict; of a program that calls `generate` itself, a fact of it."""
+    if engine.called:
+        return _generated(engine)
     ttft, tpot = engine.of("ttft"), engine.of("tpot")
     said = f"serves {number(engine.number)} requests, {_rate(engine.tokens_per_s)}"
     if ttft.count:
@@ -82,10 +94,22 @@ def sentence(engine: Engine) -> str:
     return f"{said}; engine steps: {kinds_sentence(engine)}" if engine.number_of_steps else said
 
 
+def _generated(engine: Engine) -> str:
+    """What calls of `generate` made: sequences that begin and end together, of which each step makes one token."""
+    ttft, tpot = engine.of("ttft"), engine.of("tpot")
+    said = f"generate() makes {number(engine.number)} sequences, {_rate(engine.tokens_per_s)}"
+    if ttft.count:
+        said += f"; the first token of a sequence takes {_middle_and_tail(ttft)}"
+    if tpot.count:
+        said += f"; each further token {_middle_and_tail(tpot)}"
+    return said
+
+
 def title(engine: Engine) -> str:
     """How many engine steps, and what one takes."""
     mean = duration(engine.steps_ns / max(engine.number_of_steps, 1))
-    return f"{number(engine.number_of_steps)} engine steps, {mean} each" if engine.number_of_steps else ""
+    what = "steps of generate()" if engine.called else "engine steps"
+    return f"{number(engine.number_of_steps)} {what}, {mean} each" if engine.number_of_steps else ""
 
 
 def kinds_sentence(engine: Engine) -> str:
@@ -100,16 +124,18 @@ def kinds_sentence(engine: Engine) -> str:
 def facts(engine: Engine) -> list[str]:
     """What stands above the tables."""
     ended = ", ".join(f"{number(count)} {reason}" for reason, count in sorted(engine.ended.items()))
+    many = "sequences" if engine.called else "requests"
     said = [
-        f"{number(engine.number)} requests ended ({ended}), {number(engine.open)} had not{_oldest(engine)}"
+        f"{number(engine.number)} {many} ended ({ended}), {number(engine.open)} had not{_oldest(engine)}"
         if ended
-        else f"{number(engine.open)} requests had not ended{_oldest(engine)}",
+        else f"{number(engine.open)} {many} had not ended{_oldest(engine)}",
         f"{number(engine.prompt_tokens)} prompt tokens and {number(engine.output_tokens)} output tokens in "
         f"{duration(engine.serving_ns)}: {_rate(engine.tokens_per_s)}",
     ]
     if cached := engine.of("cached_tokens").total:
         said.append(f"{percent(cached / max(engine.prompt_tokens, 1))} of the prompt tokens were in the prefix cache")
-    said.append(f"{number(engine.preemptions)} preemptions")
+    if not engine.called:
+        said.append(f"{number(engine.preemptions)} preemptions")
     if engine.cache.count:
         said.append(
             f"key-value cache in use: p50 {percent(engine.cache.quantile(0.5) / 1000)}, "
@@ -136,7 +162,8 @@ def _oldest(engine: Engine) -> str:
 
 def request_rows(engine: Engine) -> list[tuple[str, ...]]:
     """Name, p50, p90, p99, max."""
-    return [(words, *_cells(one, duration)) for name, words in NAMES.items() if (one := engine.of(name)).count]
+    names = {**NAMES, **_IN_CALLS} if engine.called else NAMES
+    return [(words, *_cells(one, duration)) for name, words in names.items() if (one := engine.of(name)).count]
 
 
 def batch_rows(engine: Engine) -> list[tuple[str, ...]]:
@@ -144,7 +171,7 @@ def batch_rows(engine: Engine) -> list[tuple[str, ...]]:
     return [
         (words, *_cells(engine.batch[name], lambda value: number(round(value))))
         for name, words in BATCH.items()
-        if name in engine.batch
+        if name in engine.batch and not (engine.called and name == "waiting")
     ]
 
 
@@ -165,7 +192,17 @@ def step_rows(engine: Engine) -> list[tuple[str, ...]]:
                 *_cells(engine.gap, duration),
             )
         )
-    rows.append(("no work", "", percent(engine.no_work_ns / whole), "", "", "", ""))
+    rows.append(
+        (
+            "outside of generate()" if engine.called else "no work",
+            "",
+            percent(engine.no_work_ns / whole),
+            "",
+            "",
+            "",
+            "",
+        )
+    )
     return rows
 
 
@@ -200,13 +237,13 @@ def now_line(engine: Engine) -> str:
     rate = recent.get("tokens_per_s")
     words = [
         _rate(float(rate)) if isinstance(rate, int | float) else "",
-        f"{number(point[1])} in the queue",
+        "" if engine.called else f"{number(point[1])} in the queue",
         f"{number(point[2])} running",
         f"cache {percent(point[3] / 1000)}" if point[3] >= 0 else "",
         _recent("first token", recent.get("ttft")),
         _recent("token", recent.get("tpot")),
     ]
-    return f"serves  {' · '.join(word for word in words if word)}"
+    return f"{'generates' if engine.called else 'serves'}  {' · '.join(word for word in words if word)}"
 
 
 def _recent(name: str, values: object) -> str:

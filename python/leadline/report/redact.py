@@ -59,7 +59,7 @@ _MACHINES = ("x86_64", "aarch64", "arm64", "ppc64le", "riscv64", "AMD64")
 _IMPLEMENTATIONS = ("cpython", "CPython", "pypy", "PyPy")
 _BIN = re.compile(r"p?\d+")
 _ENGINE_KEYS = (
-    "at_ms", "batch", "between_steps", "bins", "cache", "cache_used", "cached_tokens", "count", "decode",
+    "at_ms", "batch", "between_steps", "bins", "cache", "cache_used", "cached_tokens", "called", "count", "decode",
     "decode_tokens", "e2e", "earlier", "ended", "engine", "first_step_ms", "gap", "id", "logprobs_requests", "max",
     "min", "mixed", "not_followed", "odd_arrivals", "oldest_open_ns", "open", "other_prefill", "output_tokens",
     "points", "preempted", "preemptions", "prefill", "prefill_tokens", "prompt_logprobs_requests", "prompt_tokens",

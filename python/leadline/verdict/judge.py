@@ -105,12 +105,14 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
         facts[:0] = case.optional(lambda: pool_in_line(case))
     title = ""
     trains = case.named(FrameKind.PHASE, "backward").any()
-    if (
-        not trains and (engine := together(engines_of(profile.meta))) is not None
-    ):  # a server: requests first, then what a step does
-        of = "a step of the model takes" if made.of == "step" else "the run took"
-        facts.insert(0, f"{of} {duration(made.wall_ns)}: {sentence}")
-        sentence, title = serving_sentence(engine), serving_title(engine)
+    if not trains and (engine := together(engines_of(profile.meta))) is not None:
+        title = serving_title(engine)
+        if engine.called:  # by the program itself, which is no server
+            facts.insert(0, serving_sentence(engine))
+        else:  # requests first, then what a step does
+            of = "a step of the model takes" if made.of == "step" else "the run took"
+            facts.insert(0, f"{of} {duration(made.wall_ns)}: {sentence}")
+            sentence = serving_sentence(engine)
     proposed = fixes(ranked, made, resource, others)
     return Verdict(
         "cannot_tell" if ask and resource.kind == "cannot_tell" else resource.kind,

@@ -82,7 +82,7 @@ class GenerateProvider:
 
     def engines(self) -> list[dict[str, Any]]:
         """For the process's record."""
-        own = [self._account.facts()] if self._account is not None else []
+        own = [{**self._account.facts(), "called": 1}] if self._account is not None else []  # by the program itself
         return own + self._continuous.facts()
 
     def _follow(self, module: ModuleType) -> None:
