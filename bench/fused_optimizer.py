@@ -17,7 +17,7 @@ from typing import Any
 
 from common import Spread, add_results_option, machine, markdown_table, write_results
 
-SIZES = {
+SIZES: dict[str, list[tuple[int, ...]]] = {
     "3 of [2048, 2048]": [(2048, 2048)] * 3,
     "60 of [256, 256]": [(256, 256)] * 60,
     "400 of [16]": [(16,)] * 400,

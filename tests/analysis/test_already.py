@@ -37,6 +37,7 @@ WHAT_WAS_SEEN = {
     "captured_constants": "the compiled program was seen to hold them",
     "communication": "asks which wrapper exchanges (tests/steps/test_advice.py)",
     "logging_in_loop": "tensors were seen printed or logged in every step",
+    "what_is_logged": "its part: tensors were seen printed or logged in every step",
     "module_hooks": "the hook was seen in every step, and its source changes nothing",
     "sorted_for_few": "a whole sort was seen, and the source reads a few of its values",
     "data_loading": "workers, their starts and what the loop waited for were seen",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.analysis.test_findings import MS, named
+from tests.analysis.test_findings import MS, named, training
 
 from leadline.analysis.analyze import analyze
 from leadline.profiles.build import build
@@ -75,3 +75,17 @@ process train.py | pid=5
 """.strip("\n")
     )
     assert any(one.rule == "logging_in_loop" for one in analyze(profile)) == told
+
+
+@pytest.mark.parametrize(
+    ("function", "advice"),
+    [
+        ("SummaryWriter.add_histogram", "Log histograms every hundredth step"),
+        ("SummaryWriter.add_figure", "Log images and figures every hundredth step"),
+        ("SummaryWriter.add_scalar", "Print numbers, not tensors, and every hundredth step"),
+    ],
+)
+def test_the_advice_is_about_what_is_logged(function: str, advice: str) -> None:
+    inside = f"operator aten::clone | time={20 * MS}/10 call_time={20 * MS}/10"
+    lines = ("python main @ /home/ada/train.py:43", f"  python {function} @ {WRITER}", f"    {inside}")
+    assert named(analyze(training(*lines)), "logging_in_loop").remedy.startswith(advice)

@@ -60,8 +60,8 @@ def _of_children(case: Case, number: int, cores: int) -> Crowd:
         return Crowd(children=children >= _WORTH * program)
     if children >= _FULL:
         cheaper = (
-            "Make what the child processes do cheaper, or use more cores: they fill "
-            f"{percent(children)} of the cores, and fewer processes would have the same work"
+            "Make what the child processes do cheaper, or use more cores: they keep "
+            f"{percent(children)} of the cores busy, and fewer processes would each have more to do"
         )
         return Crowd(who, cheaper, True)
     fewer = max(1, cores - 1)

@@ -8,6 +8,7 @@ from leadline.analysis.columns import Mask, Rows
 from leadline.analysis.functions import METRIC
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.module_hooks import module_hooks
+from leadline.analysis.rules.what_is_logged import what_is_logged
 from leadline.analysis.scopes import in_called
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, times
@@ -52,10 +53,11 @@ class LoggingInLoop(Rule):
         if share < values["info"]:
             return module_hooks(case, self.name, self.learn_more, values["share"])
         number = case.per_step(float(case.calls[called].sum()))
+        logged = what_is_logged(case, rows)
         found = Finding(
             self.name,
             Severity.WARNING if share >= values["share"] else Severity.INFO,
-            f"Every step prints or logs tensors, about {percent(share)} of its time",
+            f"Every step {logged.does}, about {percent(share)} of its time",
             case.and_warm(
                 case.gain_sums(
                     (
@@ -76,8 +78,7 @@ class LoggingInLoop(Rule):
                     else ()
                 ),
             ),
-            "Print numbers, not tensors, and every hundredth step; on a GPU every print waits for the device. "
-            "Pass the values of a message that may not be shown as arguments: log.debug('%s', x).",
+            logged.remedy,
             self.learn_more,
             share,
         )

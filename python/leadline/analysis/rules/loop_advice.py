@@ -19,10 +19,10 @@ OF_CELLS = (
     "compute what the loop does, and the products with the inputs for all time steps at once."
 )
 _IN_TURN = (
-    "Move what does not depend on the iteration before (products with the inputs, outputs made of each state) out of "
-    "the loop, or let one iteration serve several sequences or environments at once. nn.RNN, nn.GRU and nn.LSTM "
-    "process a whole sequence in one call; torch.compile reduces the calls of an iteration, which needs the result of "
-    "the last one."
+    "Take out of the loop what needs no result of the iteration before, and compute it for all iterations in one call "
+    "(layers before the recurrent one, the output layer after it). Process several sequences or environments in one "
+    "iteration. nn.RNN, nn.GRU and nn.LSTM process a whole sequence in one call; torch.compile reduces the calls of an "
+    "iteration, which needs the result of the last one."
 )
 
 
