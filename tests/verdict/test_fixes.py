@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.analysis.test_findings import training
-from tests.verdict.drawn import operator
+from tests.verdict.drawn import held, operator
 
 from leadline.analysis import rules
 from leadline.analysis.already import NOTHING_NEW
@@ -114,3 +114,11 @@ def test_that_the_usual_remedy_is_in_use_is_no_fix() -> None:
     assert fixes(found, verdict.account, resource, Crowd())
     in_use = [replace(one, remedy=f"{NOTHING_NEW} (torch.compile): inspect the paths one by one.") for one in found]
     assert not fixes(in_use, verdict.account, resource, Crowd())
+
+
+@pytest.mark.parametrize("core_ms", [1.5, 6])
+def test_a_remedy_does_not_stand_above_a_larger_one(core_ms: float) -> None:
+    """A thread that holds the interpreter for 2 ms of a step of 10, and waits for a core."""
+    gains = [one.gain_ns for one in held(2, 9, core_ms).verdict.fixes]
+    assert len(gains) >= 2
+    assert gains == sorted(gains, reverse=True)

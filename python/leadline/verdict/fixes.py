@@ -43,12 +43,19 @@ def telling(found: Findings, account: Account) -> list[Finding]:
 
 
 def fixes(found: Sequence[Finding], account: Account, resource: Resource, others: Crowd) -> tuple[Fix, ...]:
-    """Remedies of the findings whose gain is worth a change; those of one line once."""
+    """Remedies of the findings whose gain is worth a change, those of one line once, and that for waits for a core: the
+    larger gain first."""
     cores = _cores(account, others)
-    made = cores if resource.kind == CORES else []
+    made: list[Fix] = []
     seen: set[tuple[str, int]] = set()
     left = account.wall_ns
+    if cores is not None and resource.kind == CORES:
+        made, cores = [cores], None
+    most_of_program = MOST - len(made)
     for one in found:
+        if cores is not None and cores.gain_ns > min(_expected(one, account), cap(one, account), left):
+            made.append(_capped(cores, left))
+            left, cores = left - made[-1].gain_ns, None
         place = place_of(one.change_line) if one.change_line else None
         key = (place.file, place.line) if place else (one.rule, 0)
         most = min(cap(one, account), left)
@@ -62,10 +69,11 @@ def fixes(found: Sequence[Finding], account: Account, resource: Resource, others
         ask = one.measured_by if (high - low) / 2 > WIDE * account.wall_ns else ""
         made.append(Fix(imperative, place, expected, low, high, _how(one), one.rule, ask))
         left -= expected
-        if len(made) == MOST:
+        if len(seen) == most_of_program:
             break
-    cores = [replace(one, gain_ns=min(one.gain_ns, left), high_ns=min(one.high_ns, left)) for one in cores]
-    return tuple(made if resource.kind == CORES else [*made, *(one for one in cores if one.gain_ns)])
+    if cores is not None and left > 0:
+        made.append(_capped(cores, left))
+    return tuple(made)
 
 
 def _says_where_only(one: Finding) -> bool:
@@ -75,12 +83,16 @@ def _says_where_only(one: Finding) -> bool:
     return one.rule == NOT_EXPLAINED and not one.gain.expected_ns and not one.of_place
 
 
-def _cores(account: Account, others: Crowd) -> list[Fix]:
+def _capped(one: Fix, left: int) -> Fix:
+    return replace(one, gain_ns=min(one.gain_ns, left), high_ns=min(one.high_ns, left))
+
+
+def _cores(account: Account, others: Crowd) -> Fix | None:
     """Time in line for a core goes with what else runs."""
     waits = next((one for one in account.lane("thread") if one.key == CORES), None)
     if waits is None or waits.share < _CROWDED:
-        return []
-    return [Fix(others.do, None, waits.ns, 0, waits.ns, waits.known, CORES)]
+        return None
+    return Fix(others.do, None, waits.ns, 0, waits.ns, waits.known, CORES)
 
 
 def cap(one: Finding, account: Account) -> int:
