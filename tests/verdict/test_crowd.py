@@ -13,8 +13,9 @@ STEPS = 10
 WALL = 100 * MS * STEPS
 
 
-def of(main: float, each: float, cores: int = 2) -> Crowd:
-    """Two workers on `cores`; `main` and `each`: the part of the run in which that process has a core."""
+def of(main: float, each: float, cores: int = 2, threads: int = 1, generations: int = 1) -> Crowd:
+    """Two workers at a time on `cores`; `main` and `each`: the part of the run in which that process has a core;
+    `threads`: of the operators; `generations`: of workers, one after the other."""
     lines = [
         "process train.py | pid=5",
         f"  thread MainThread | tid=5 wall_ns={WALL} cpu_ns={int(main * WALL)}",
@@ -22,14 +23,16 @@ def of(main: float, each: float, cores: int = 2) -> Crowd:
         f"      phase step | call_time={WALL}/{STEPS}",
         f"      operator aten::mm | time={MS * STEPS}/{STEPS} call_time={MS * STEPS}/{STEPS}",
     ]
-    for pid in (6, 7):
+    life = WALL // generations
+    for pid in range(6, 6 + 2 * generations):
+        began = (pid - 6) // 2 * life
         lines += [
-            f"process worker | pid={pid} parent_pid=5 start_ns=0 end_ns={WALL}",
-            f"  thread MainThread | tid={pid} wall_ns={WALL} cpu_ns={int(each * WALL)}",
+            f"process worker | pid={pid} parent_pid=5 start_ns={began} end_ns={began + life}",
+            f"  thread MainThread | tid={pid} wall_ns={life} cpu_ns={int(each * life)}",
             "    python Data.__getitem__ @ /home/ada/train.py:12",
         ]
     profile = build("\n".join(lines))
-    profile.meta["available"] = {"torch": {"habits": {"threads": {"threads": 1, "cores": cores}}}}
+    profile.meta["available"] = {"torch": {"habits": {"threads": {"threads": threads, "cores": cores}}}}
     return crowd(case_of(profile))
 
 
@@ -49,3 +52,16 @@ def test_child_processes_have_the_cores_only_as_far_as_they_ran(
     found = of(main, each)
     assert (found.who, found.children) == (who, children)
     assert found.do.startswith(do)
+
+
+def test_fewer_processes_are_advised_where_they_would_do_and_leave_a_core():
+    """Tried: with one worker in place of two beside operators of two threads on two cores, the loop took as long."""
+    assert of(0.9, 0.3).do.startswith("Start fewer processes")
+    assert not of(0.9, 0.3, threads=2).do.startswith("Start fewer processes")
+    assert not of(0.9, 0.45).do.startswith("Start fewer processes")  # one would have to compute 90 % of the time
+
+
+def test_workers_of_each_pass_are_added_up_over_the_time_of_all():
+    """Ten generations of two workers, each of which computes for three tenths of its life."""
+    assert of(0.9, 0.3, generations=10).do.startswith("Start fewer processes")
+    assert "busy" not in of(0.9, 0.3, generations=10).do

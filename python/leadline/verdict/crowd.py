@@ -5,7 +5,7 @@ from __future__ import annotations
 from leadline._dataclass import dataclass
 from leadline.analysis.calls_in_source import lines_that_call
 from leadline.analysis.case import Case
-from leadline.analysis.rules.processes import cpus, started, workers
+from leadline.analysis.rules.processes import any_alive_ns, cpus, started, workers
 from leadline.analysis.threads import of_operators
 from leadline.units import duration, percent
 from leadline.verdict.contention import observed
@@ -14,6 +14,8 @@ _HELD_BACK = 0.05
 """Of the run: a quota that holds a process back for less is met now and then."""
 _FULL = 0.5
 """Of the cores: child processes that compute for so much of the run have more work than room."""
+_AS_BUSY = 0.8
+"""Of its time that a child process may compute: more work than that is not done by fewer of them."""
 _WORTH = 0.2
 """Of what the program ran: then what its children do is told beside who has the cores."""
 _LEFT = 0.7
@@ -49,11 +51,12 @@ def crowd(case: Case) -> Crowd:
         )
     number = workers(case)
     if number >= cores > 0:
-        return _of_children(case, number, cores)
+        return _of_children(case, number, cores, max(threads, 1))
     return Crowd()
 
 
-def _of_children(case: Case, number: int, cores: int) -> Crowd:
+def _of_children(case: Case, number: int, cores: int, threads: int) -> Crowd:
+    """`threads`: of training's own operators."""
     who = f"{number} child process{'es' if number > 1 else ''} share {cores} core{'s' if cores > 1 else ''}"
     children, program = _filled(case, cores)
     if 0 < program < _LEFT:
@@ -64,9 +67,12 @@ def _of_children(case: Case, number: int, cores: int) -> Crowd:
             f"{percent(children)} of the cores busy, and fewer processes would each have more to do"
         )
         return Crowd(who, cheaper, True)
-    fewer = max(1, cores - 1)
-    if number > fewer:
+    fewer = cores - threads
+    if number > fewer >= 1 and children * cores <= _AS_BUSY * fewer:
         return Crowd(who, f"Start fewer processes than there are cores (DataLoader(num_workers={fewer}))", True)
+    if threads >= cores:
+        own = f"training alone runs on {threads} threads, as many as there are cores"
+        return Crowd(who, f"Make what the child processes do cheaper, or use more cores: {own}", True)
     return Crowd(who, "Leave a core to training: use fewer threads in the workers, or make their work cheaper", True)
 
 
@@ -77,7 +83,7 @@ def _filled(case: Case, cores: int) -> tuple[float, float]:
     rows = {one.row for one in started(case)}
     children = [one for one in case.profile.threads if one.process in rows]
     ran = sum(one.cpu_ns for one in children)
-    whole = cores * max((one.wall_ns for one in children), default=0)
+    whole = cores * max(any_alive_ns(case), max((one.wall_ns for one in children), default=0))
     if not ran or not whole:
         return 0.0, 0.0
     others = [one for one in case.profile.threads if one.process not in rows and one.wall_ns > 0]

@@ -17,6 +17,7 @@ from leadline.analysis.measurable import NO_FIX
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.analysis.rules.habits import habits_listed
+from leadline.analysis.rules.loading_bursts import in_bursts
 from leadline.analysis.rules.loading_gain import loading_gain
 from leadline.analysis.rules.place import instead_at
 from leadline.analysis.rules.processes import cpus as count_cpus
@@ -181,7 +182,8 @@ class DataLoading(Rule):
         if sampled:
             lines = case.lines([row, *(one.row for one in sampled)])
             evidence += [_sampled(case, one) for one in sampled[:2]]
-        remedy = _TF_REMEDY if of_tf.any() else _KEEP if keep else _remedy(workers, cpus)
+        early = bool(workers) and in_bursts(case, row, workers)
+        remedy = _TF_REMEDY if of_tf.any() else _KEEP if keep else _remedy(workers, cpus, early=early)
         maker, cheaper = (None, "") if keep else _instead(case, row, sampled)
         by_row = 0 if keep or cheaper else one_by_one(case, loading) // max(batches, 1)
         if by_row:
@@ -377,7 +379,8 @@ def _sampled(case: Case, one: SampledFunction) -> str:
     return f"{percent(one.ns / max(_sampled_ns(case), 1))} of the CPU time of loading in {one.name}{where}{called}"
 
 
-def _remedy(workers: int, cpus: int) -> str:
+def _remedy(workers: int, cpus: int, *, early: bool) -> str:
+    """`early`: whether batches that are made ahead would help."""
     if not workers:
         most = max(1, min(8, cpus - 1)) if cpus else 4
         cheaper = "move work that is the same every time before the loop, make tensors from one array, not from lists"
@@ -387,7 +390,8 @@ def _remedy(workers: int, cpus: int) -> str:
         return f"Let {ahead} prepare the next batch while this one is trained on. Make each sample cheaper: {cheaper}."
     if cpus and workers > cpus:
         return f"Use num_workers={max(1, cpus - 1)}: there are more workers than CPUs, so they wait for each other."
+    more = " raise prefetch_factor," if early else ""
     return (
-        "Make each sample cheaper, raise prefetch_factor, or store the data as the loader needs it (decoded, in few "
-        "large files); more workers help only while there are idle CPUs."
+        f"Make each sample cheaper,{more} or store the data as the loader needs it (decoded, in few large files); more "
+        "workers help only while there are idle CPUs."
     )

@@ -28,13 +28,7 @@ _USUAL = 0.5
 
 def workers(case: Case) -> int:
     """Child processes of measured ones that were usually alive at once."""
-    marks = sorted(mark for one in started(case) for mark in ((one.start_ns, 1), (max(one.end_ns, one.start_ns), -1)))
-    alive_ns: dict[int, int] = {}
-    alive = before = 0
-    for at, change in marks:
-        alive_ns[alive] = alive_ns.get(alive, 0) + at - before
-        before, alive = at, alive + change
-    alive_ns.pop(0, None)
+    alive_ns = _alive_ns(case)
     most, wanted, seen = 0, _USUAL * sum(alive_ns.values()), 0
     for number in sorted(alive_ns, reverse=True):
         seen += alive_ns[number]
@@ -42,6 +36,23 @@ def workers(case: Case) -> int:
             most = number
             break
     return most
+
+
+def any_alive_ns(case: Case) -> int:
+    """How long any of them was alive; those of one pass over the data may end before the next begins."""
+    return sum(_alive_ns(case).values())
+
+
+def _alive_ns(case: Case) -> dict[int, int]:
+    """By how many were alive at once, 1 and more: for how long."""
+    marks = sorted(mark for one in started(case) for mark in ((one.start_ns, 1), (max(one.end_ns, one.start_ns), -1)))
+    found: dict[int, int] = {}
+    alive = before = 0
+    for at, change in marks:
+        found[alive] = found.get(alive, 0) + at - before
+        before, alive = at, alive + change
+    found.pop(0, None)
+    return found
 
 
 def loading_at_once(case: Case) -> float:
