@@ -2,16 +2,15 @@
 
     python bench/own_cost.py [--workloads micro,micro_deep,gpt_thread] [--steps 400,400,12] [--rounds 9]
 
-One process, modes in random turns, CPU time of the program's thread from the first step of a session to the last. What
-a file states is time inside our callbacks: it is compared with what Leadline takes beyond callbacks that do nothing,
-which is what torch charges anybody for looking (see floor.py), and its share of all that was added is shown. Needs g++.
+One process, modes in random turns, CPU time of the program's thread from the first step of a session to the last. A
+file states the time inside our callbacks; what outputs state is that and what is spent beside them (`_own_cost.py`),
+which is compared with all that was added, also where shapes are recorded, as `leadline why` does.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import random
 import tempfile
 import time
@@ -21,9 +20,10 @@ from pathlib import Path
 import leadline
 import workloads
 from common import Spread, add_results_option, machine, markdown_table, write_results
-from floor import build_empty_callbacks, empty_callbacks
+from leadline._own_cost import BESIDE, slower_by
 
-MODES = ("unprofiled", "nothing", "leadline")
+MODES = ("unprofiled", "leadline", "shapes")
+OURS = ("leadline", "shapes")
 
 
 def thread_us(step: Callable[[], None], steps: int) -> float:
@@ -34,24 +34,29 @@ def thread_us(step: Callable[[], None], steps: int) -> float:
     return (time.thread_time_ns() - begin) / steps / 1e3
 
 
-def measure(
-    step: Callable[[], None], steps: int, rounds: int, library: ctypes.CDLL, folder: Path
-) -> dict[str, list[float]]:
+def measure(step: Callable[[], None], steps: int, rounds: int, folder: Path) -> dict[str, list[float]]:
     """Microseconds per step by mode and, as `stated`, by the files; one value a round."""
     file = folder / "x.leadline"
     made: dict[str, Callable[[], contextlib.AbstractContextManager[object]]] = {
         "unprofiled": contextlib.nullcontext,
-        "nothing": lambda: empty_callbacks(library),
         "leadline": lambda: leadline.profile(file, quiet=True),
+        "shapes": lambda: leadline.profile(file, quiet=True, shapes=True),
     }
-    found: dict[str, list[float]] = {mode: [] for mode in (*MODES, "stated")}
+    found: dict[str, list[float]] = {mode: [] for mode in (*MODES, *(f"{mode} inside" for mode in OURS))}
     thread_us(step, steps)
     for number in range(rounds):
         for mode in random.Random(number).sample(MODES, len(MODES)):
             with made[mode]():
                 found[mode].append(thread_us(step, steps))
-        found["stated"].append(leadline.open(file).meta["cost"]["callbacks_ns"] / steps / 1e3)
+            if mode in OURS:
+                inside = leadline.open(file).meta["cost"]["callbacks_ns"]
+                found[f"{mode} inside"].append(inside / steps / 1e3)
     return found
+
+
+def beyond(found: dict[str, list[float]], mode: str, base: str) -> list[float]:
+    """Of each round, what `mode` takes longer than `base`."""
+    return [value - other for value, other in zip(found[mode], found[base], strict=True)]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -70,33 +75,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     data, rows = {}, []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        library = build_empty_callbacks(folder)
         for workload, steps in zip(names, counts, strict=True):
-            found = measure(workloads.load(workload), steps, arguments.rounds, library, folder)
+            found = measure(workloads.load(workload), steps, arguments.rounds, folder)
             data[workload] = found
 
-            def beyond(base: str, found: dict[str, list[float]] = found) -> list[float]:
-                return [value - other for value, other in zip(found["leadline"], found[base], strict=True)]
-
-            ours, all_added = Spread.of(beyond("nothing")), Spread.of(beyond("unprofiled"))
-            stated = Spread.of(found["stated"])
-            rows.append(
-                [
-                    workload,
-                    stated.text(0),
-                    ours.text(0),
-                    f"{stated.median / ours.median:.2f}",
-                    all_added.text(0),
-                    f"{stated.median / all_added.median:.2f}",
-                ]
-            )
+            for mode in OURS:
+                inside, added = Spread.of(found[f"{mode} inside"]), Spread.of(beyond(found, mode, "unprofiled"))
+                said = (1 + BESIDE) * inside.median
+                rows.append(
+                    [
+                        workload + (", shapes" if mode == "shapes" else ""),
+                        inside.text(0),
+                        added.text(0),
+                        f"{inside.median / added.median:.2f}",
+                        f"{100 * slower_by(inside.median / Spread.of(found[mode]).median):.0f} %",
+                        f"{100 * added.median / Spread.of(found['unprofiled']).median:.0f} %",
+                        f"{said / added.median:.2f}",
+                    ]
+                )
     head = [
         "",
-        "stated, µs a step",
-        "measured beyond empty callbacks",
-        "stated / that",
-        "added in all",
-        "stated / that",
+        "inside calls, µs a step",
+        "added in all, µs",
+        "inside / added",
+        "overhead as stated",
+        "as measured",
+        "stated / measured, µs",
     ]
     chosen = f"--workloads {arguments.workloads} --steps {arguments.steps} --rounds {arguments.rounds}"
     write_results(arguments.results, "own_cost", facts, {"us": data}, markdown_table(head, rows), arguments=chosen)

@@ -203,6 +203,7 @@ PYTHON_ALWAYS = {
     "_output",
     "_local_server",
     "_view_server",
+    "_own_cost",
     "_own_thread",
     "_dataclass",
     "_once",

@@ -43,6 +43,17 @@ def test_lines_of_one_class_are_added_up_with_its_constructor():
     assert "aten::linalg_cholesky_ex 50 %" in one.evidence[1]
 
 
+CATEGORICAL = f"{SITE}/torch/distributions/categorical.py"
+CHECKED = f"python Distribution._validate_sample @ {SITE}/torch/distributions/distribution.py:300"
+
+
+@pytest.mark.parametrize(("inside", "advised"), [(CHECKED, True), ("", False)])
+def test_checks_of_arguments_are_advised_against_where_they_run(inside, advised):
+    (one,) = found(asked(CATEGORICAL, name="Categorical", inside=inside))
+    assert ("validate_args=False" in one.remedy) is advised
+    assert (one.severity.value == "warning") is advised
+
+
 def test_a_library_of_which_nothing_is_known_is_a_note():
     (one,) = found(asked(f"{SITE}/acme/filters.py", name="Filter"))
     assert one.title.startswith("Filter of acme takes 38 %")

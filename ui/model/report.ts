@@ -361,7 +361,7 @@ export interface Report {
   /** Absent in reports of before, and in those that the page makes. */
   programs?: CompiledProgram[];
   losses: Loss[];
-  cost: { callbacks_ns: number; events: number; held_bytes: number; percent: number | null };
+  cost: { callbacks_ns: number; events: number; held_bytes: number; percent: number | null; measured: boolean };
   next: string[];
   tables: Tables;
   /** False where neither Python nor the file says anything. */

@@ -54,7 +54,7 @@ function emptyReport(profile: Profile, file: string): Report {
     memory: null,
     gpu: null,
     losses: losses(profile),
-    cost: { callbacks_ns: 0, events: 0, held_bytes: 0, percent: null },
+    cost: { callbacks_ns: 0, events: 0, held_bytes: 0, percent: null, measured: false },
     next: [],
     tables: { operators: [], modules: [], layers: [], kernels: [], lines: [], processes: [], of: {} },
     known: false,

@@ -39,7 +39,7 @@ export function CapturePage({ opened }: { opened: Opened }) {
       "Own cost",
       cost.percent === null
         ? "n/a: the file does not say"
-        : `${percent(cost.percent / 100)} of the run, ${duration(cost.callbacks_ns)} in ${number(cost.events)} events, ${size(cost.held_bytes)} held`,
+        : `${cost.measured ? "" : "about "}${percent(cost.percent / 100)}; ${duration(cost.callbacks_ns)} in ${number(cost.events)} events, ${size(cost.held_bytes)} held`,
     ],
     ["Drawn together", pruned ? String(pruned.said ?? "") : ""],
   ];

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from leadline._dataclass import dataclass, field
+from leadline._own_cost import cost_ns
 from leadline._own_thread import Flag
 from leadline.capture.native import Native
 from leadline.capture.providers import CanPause, Provider
@@ -155,8 +156,7 @@ def keep_budget(
 
 def cost_so_far(native: Native) -> int:
     """What measuring has cost this process, in ns."""
-    told = Stats.of(native.stats()).cost
-    return int(told.get("callbacks_ns", 0)) + int(told.get("flush_ns", 0))
+    return int(cost_ns(Stats.of(native.stats()).cost))
 
 
 def parse_percent(text: str) -> float:

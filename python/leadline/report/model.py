@@ -277,12 +277,14 @@ class LossRow:
 
 @dataclass(frozen=True)
 class Cost:
-    """What measuring itself took; `percent` of wall time, None where the file does not say."""
+    """What measuring took: time in callbacks, and by how many `percent` the run is longer, None where the file does not
+    say; `measured` by steps that were left out, else estimated."""
 
     callbacks_ns: int
     events: int
     held_bytes: int
     percent: float | None
+    measured: bool
 
 
 @dataclass(frozen=True)

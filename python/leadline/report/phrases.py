@@ -369,11 +369,10 @@ def environment_text(meta: Meta) -> str:
 
 
 def cost_text(cost: Cost) -> str:
-    """`overhead 1.2% of the run`, or why there is no such number."""
+    """`overhead about 1.2%`, or why there is no such number."""
     if cost.percent is None:
         return "overhead not known: the file does not state it"
-    amount = percent(cost.percent / 100)
-    return f"overhead {amount} of the run"
+    return f"overhead {'' if cost.measured else 'about '}{percent(cost.percent / 100)}"
 
 
 def loss_text(loss: LossRow) -> str:

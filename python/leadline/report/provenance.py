@@ -13,6 +13,7 @@ from typing import Any
 
 from leadline.profiles import Profile
 from leadline.profiles.meta import is_imported
+from leadline.profiles.overhead import overhead
 from leadline.report.model import Cost, LossRow, Meta
 from leadline.report.timesplit import process_labels
 from leadline.schema import LOSSES, MetricKind
@@ -275,10 +276,11 @@ def losses(profile: Profile) -> tuple[LossRow, ...]:
 
 def cost(profile: Profile) -> Cost:
     raw = _mapping(profile.meta.get("cost"))
-    stated = raw.get("percent")
-    percent = float(stated) if isinstance(stated, (int, float)) and math.isfinite(stated) else None
-    callbacks = _integer(raw.get("callbacks_ns"))
-    wall = wall_ns(profile)
-    if percent is None and callbacks and wall:
-        percent = 100.0 * callbacks / wall
-    return Cost(callbacks, _integer(raw.get("events")), _integer(raw.get("held_bytes")), percent)
+    found = overhead(profile)
+    return Cost(
+        _integer(raw.get("callbacks_ns")),
+        _integer(raw.get("events")),
+        _integer(raw.get("held_bytes")),
+        None if found is None else 100 * found.share,
+        found is not None and found.measured,
+    )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from leadline.profiles import Profile
 from leadline.profiles.archive import printable
+from leadline.profiles.overhead import overhead
 from leadline.schema import LOSSES, LossKind
 from leadline.units import counted, percent
 from leadline.verdict.account import FEW_SAMPLES
@@ -18,7 +18,7 @@ _LONGEST = 160
 
 
 def trust(profile: Profile, account: Account | None, samples: int, failed: Sequence[str] = ()) -> str:
-    """`nothing lost, overhead 0.8 %, 3 % of the step is not explained`. `failed`: errors of ours."""
+    """`nothing lost, overhead about 0.8 %, 3 % of the step is not explained`. `failed`: errors of ours."""
     said = [_lost(profile), *_cost(profile)]
     if account is not None:
         said.append(f"{percent(account.share('unexplained'))} of the {account.of} is not explained")
@@ -61,8 +61,7 @@ def _not_measured(profile: Profile) -> list[str]:
 
 
 def _cost(profile: Profile) -> list[str]:
-    stated: Any = profile.meta.get("cost")
-    percent_of = stated.get("percent") if isinstance(stated, dict) else None
-    if not isinstance(percent_of, int | float):
+    found = overhead(profile)
+    if found is None:
         return []
-    return [f"overhead {percent(percent_of / 100)}"]
+    return [f"overhead {'' if found.measured else 'about '}{percent(found.share)}"]

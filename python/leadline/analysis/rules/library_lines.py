@@ -13,7 +13,7 @@ import re
 import numpy as np
 
 from leadline.analysis.case import Group
-from leadline.analysis.columns import Rows, at_rows, factorized, group_sums, nearest
+from leadline.analysis.columns import Mask, Rows, at_rows, factorized, group_sums, nearest
 from leadline.analysis.origin import Origin, package_path
 from leadline.analysis.rules.base import Case, Finding, Severity
 from leadline.analysis.rules.words import listed, operator
@@ -34,14 +34,13 @@ _INSTEAD = (
     (
         r"^torch/distributions/multivariate_normal\.py",
         "Give MultivariateNormal scale_tril, which avoids the Cholesky decomposition, or take "
-        "Independent(Normal(mean, std), 1) where the covariance is diagonal; validate_args=False drops its checks.",
-    ),
-    (
-        r"^torch/distributions/",
-        "Pass validate_args=False, which drops its checks; create one distribution and use it for all calls, or "
-        "sample once for several steps.",
+        "Independent(Normal(mean, std), 1) where the covariance is diagonal.",
     ),
 )
+_CHECKS = (r"^torch/distributions/distribution\.py", ("Distribution.__init__", "Distribution._validate_sample"))
+"""Below these torch compares values with what they may be, unless validate_args=False was passed."""
+_UNCHECKED = "Pass validate_args=False, which drops its checks."
+_WORTH_NAMING = 0.1
 _LESS = "Call it once for all elements, keep what it makes, or write the few operators of it that the program needs."
 
 
@@ -72,7 +71,7 @@ def library_lines(case: Case, rule: str, learn_more: str, least: float) -> list[
             break
         lines = case.grouped(case.mask(group.rows) & entry, own, scopes.user)
         if len(lines) > 1 and lines[0].value < _MOST_OF_A_LINE * group.value:
-            return [_finding(case, rule, learn_more, group, owner, [one.row for one in lines])]
+            return [_finding(case, rule, learn_more, group, owner, [one.row for one in lines], spent)]
     return []
 
 
@@ -95,7 +94,17 @@ def _names(case: Case) -> Rows:
     return factorized(frames["file"].astype(np.int64), of_name[frames["name"]])[case.tree.frame_of]
 
 
-def _finding(case: Case, rule: str, learn_more: str, group: Group, owner: Rows, lines: list[int]) -> Finding:
+def _checks(case: Case) -> Mask:
+    file, names = _CHECKS
+    found = np.zeros(len(case.tree), np.bool_)
+    for row in np.flatnonzero(case.named(FrameKind.PYTHON, *names)).tolist():
+        found[row] = re.match(file, package_path(case.tree.node(row).file)) is not None
+    return case.below(found)
+
+
+def _finding(
+    case: Case, rule: str, learn_more: str, group: Group, owner: Rows, lines: list[int], spent: Rows
+) -> Finding:
     ns, entries = group.value, group.rows
     node = case.tree.node(group.row)
     path = package_path(node.file)
@@ -107,11 +116,17 @@ def _finding(case: Case, rule: str, learn_more: str, group: Group, owner: Rows, 
     parts = sorted(sums, key=lambda one: -sums[one])[:3]
     of = [f"{operator(case.tree.tables.strings[one])} {percent(sums[one] / max(ns, 1))}" for one in parts if sums[one]]
     instead = next((words for pattern, words in _INSTEAD if re.match(pattern, path)), "")
+    gain = case.at_most(ns, "bound: all that it does, forward and backward")
+    checked = int(spent[np.isin(owner, entries) & _checks(case)].sum())
+    if checked > _WORTH_NAMING * ns:
+        if not instead:
+            gain = case.gain(checked, (0.8, 0.9, 1), "operators of the checks")
+        instead = f"{_UNCHECKED} {instead}".rstrip()
     return Finding(
         rule,
         Severity.WARNING if instead else Severity.INFO,
         f"{name} of {package} takes {percent(case.share(ns))} of the step, on {len(lines)} lines",
-        case.at_most(ns, "bound: all that it does, forward and backward"),
+        gain,
         tuple(entries[:20].tolist()),
         case.lines(lines, 4),
         (f"{duration(case.per_step(ns))} a step", *((f"most of it in {listed(of)}",) if of else ())),

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from leadline._own_cost import cost_ns
 from leadline.capture.api import start as start_measuring
 from leadline.capture.current import CURRENT
 from leadline.capture.errors import ProfileError
@@ -29,7 +30,7 @@ from leadline.capture.training.memory_watch import SNAPSHOT_SUFFIX, MemoryWatch,
 from leadline.capture.training.model_facts import model_facts
 from leadline.capture.training.on_demand import Demand, Listener, listen
 from leadline.capture.training.schedule import described, last_step, phase
-from leadline.capture.training.step_budget import ROLLING_PERCENT, StepBudget, cost_ns
+from leadline.capture.training.step_budget import ROLLING_PERCENT, StepBudget
 from leadline.capture.training.upload import upload
 
 

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 ROLLING_PERCENT = 0.8
 """Where files are rolled, which is for profiles of every run; 1 is promised, the rest is what nobody counts."""
-TORCH_NS_PER_EVENT = 100
-"""What torch itself spends on calling anybody, for each begin or end (bench/results/floor.md): nobody's own cost."""
 _SAVED_STEPS = 20
 """So many measured steps may follow each other after a stretch that cost nothing, such as an evaluation."""
 
@@ -47,9 +45,3 @@ class StepBudget:
         if measured and self._credit < 0:
             self._wanted = self._draw() * self._of_step
         return self._credit >= (0.0 if measured else self._wanted)
-
-
-def cost_ns(cost: Mapping[str, int]) -> float:
-    """Of a process, from what the native side tells of its own (`Stats.cost`), with what torch adds."""
-    own = int(cost.get("callbacks_ns", 0)) + int(cost.get("flush_ns", 0))
-    return float(own + TORCH_NS_PER_EVENT * int(cost.get("events", 0)))
