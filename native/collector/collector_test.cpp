@@ -1,6 +1,8 @@
 #include "collector/collector.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <thread>
 
 #include "base/clock.h"
@@ -123,6 +125,40 @@ TEST_CASE("A call counts as recorded where the autograd number has grown behind 
   CHECK(recorded("main/Square").sum == 2);  // whether the last was is not known yet
   program.take();
   CHECK(recorded("main/Square").sum == 2);
+}
+
+TEST_CASE("Inputs that stay are told apart by where they are, others by what they say") {
+  RecordedProgram program;
+  static const char* const kName = "aten::mm";
+  static const char* const kSmall = R"({"shapes": [[2, 2]]})";
+  static const char* const kLarge = R"({"shapes": [[64, 64]]})";
+  std::string changing = kSmall;
+  const auto run = [](const char* inputs, bool stable) {
+    int token = 0;
+    leadline_operator_event op = operator_named(kName);
+    op.stable_name = 1;
+    op.inputs = inputs;
+    op.stable_inputs = stable ? 1 : 0;
+    Monitor::instance().begin_operator(op, &token);
+    Monitor::instance().end_operator(&token);
+  };
+  for (int turn = 0; turn < 5; ++turn) {
+    run(kSmall, true);
+    run(kLarge, true);
+    changing = turn % 2 == 0 ? kSmall : kLarge;
+    run(changing.c_str(), false);
+    run(nullptr, false);
+  }
+  program.take();
+  std::map<std::string, uint64_t> calls;
+  for (size_t i = 0; i < program.shown.metrics.node.size(); ++i) {
+    const uint32_t node = program.shown.metrics.node[i];
+    if (program.shown.metrics.metric[i] != static_cast<uint8_t>(MetricKind::kCallTime)) continue;
+    if (program.path(node) != "main/aten::mm") continue;
+    calls[std::string(program.text(program.shown.frames.detail[program.shown.nodes.frame[node]]))] +=
+        program.shown.metrics.count[i];
+  }
+  CHECK(calls == std::map<std::string, uint64_t>{{kSmall, 5 + 3}, {kLarge, 5 + 2}, {"", 5}});
 }
 
 TEST_CASE("Threads that book waits keep no table of device work") {

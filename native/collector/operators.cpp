@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "collector/collector.h"
 
 namespace leadline {
@@ -128,13 +129,15 @@ void Collector::on_operator_end(int64_t time_ns, ThreadState& thread) noexcept {
   return slot == 0 ? nullptr : lane.tree->place(NodeId{static_cast<uint32_t>(slot - 1)});
 }
 
-// The place of an operator with a stable name below another place; nullptr when the tree has no room for it.
+// The place of an operator with a stable name and inputs below another place; nullptr when the tree has no room for it.
 [[gnu::hot]] ThreadTree::Place* Collector::operator_place(Lane& lane, ThreadTree::Place& above, PathFrames& frames,
                                                           const leadline_operator_event& op) {
-  const uintptr_t name = reinterpret_cast<uintptr_t>(op.name) ^ uintptr_t { op.name_generation } << kAddressBits;
+  uintptr_t name = reinterpret_cast<uintptr_t>(op.name) ^ uintptr_t { op.name_generation } << kAddressBits;
+  if (op.inputs != nullptr) name = hash_mix(name, reinterpret_cast<uintptr_t>(op.inputs));
   if (ThreadTree::Place* const known = above.named_child(name); known != nullptr) [[likely]]
     return known;
-  const PathFrameId frame = frames.operator_named(op.name, op.name_generation);
+  const PathFrameId frame = op.inputs == nullptr ? frames.operator_named(op.name, op.name_generation)
+                                                 : frames.operator_with(op.name, op.name_generation, op.inputs);
   const NodeId node = lane.tree->child(above.id(), lane.frame(frame));
   if (node == above.id()) return nullptr;
   ThreadTree::Place* const place = lane.tree->place(node);
@@ -142,7 +145,8 @@ void Collector::on_operator_end(int64_t time_ns, ThreadState& thread) noexcept {
   return place;
 }
 
-// Autograd's, and those with names or inputs of their own: what the monitor does for all who listen, for one.
+// Autograd's, and those whose names or inputs may mean another text the next time: what the monitor does for all who
+// listen, for one.
 bool Collector::begin_other_operator(const leadline_operator_event& op, const void* token, ThreadState& thread) {
   CallPath& path = thread.path;
   path.sync();
@@ -160,8 +164,8 @@ bool Collector::begin_other_operator(const leadline_operator_event& op, const vo
 }
 
 bool Collector::begin_operator(const leadline_operator_event& op, const void* token, ThreadState& thread) {
-  if (op.stable_name == 0 || op.backward != 0 || op.inputs != nullptr || op.wrapped != nullptr)
-    return begin_other_operator(op, token, thread);
+  const bool is_stable = op.stable_name != 0 && (op.inputs == nullptr || op.stable_inputs != 0);
+  if (!is_stable || op.backward != 0 || op.wrapped != nullptr) return begin_other_operator(op, token, thread);
   Lane* const own = lane(thread);
   if (own == nullptr) return false;
   CallPath& path = thread.path;

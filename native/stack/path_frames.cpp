@@ -174,6 +174,14 @@ PathFrameId PathFrames::operator_by_text(const char* name, std::optional<uint16_
   return id;
 }
 
+PathFrameId PathFrames::operator_with(const char* name, uint16_t stable, const char* inputs) {
+  if (input_cache_.empty()) input_cache_.resize(kInputSlots);
+  InputSlot& slot = input_cache_[hash_mix(reinterpret_cast<uintptr_t>(inputs), 0) % kInputSlots];
+  if (slot.inputs != inputs || slot.name != name || slot.stable != stable)
+    slot = {inputs, name, stable, named(FrameKind::kOperator, name, inputs)};
+  return slot.id;
+}
+
 PathFrameId PathFrames::named_at(FrameKind kind, const char* name) {
   NameSlot& slot = name_cache_[name_slot(name)];
   const PathFrame* known = slot.pointer == name ? &frames_[static_cast<uint32_t>(slot.id)] : nullptr;
@@ -296,7 +304,8 @@ std::optional<PathFrameId> PathFrames::module(uintptr_t object, std::span<const 
 size_t PathFrames::held_bytes() const {
   return text_bytes_ + frames_.capacity() * sizeof(PathFrame) + statements_.capacity() * sizeof(Statement) +
          statement_index_.held_bytes() + frame_index_.held_bytes() + named_.size() * 96 +
-         name_cache_.size() * sizeof(NameSlot) + text_cache_.size() * sizeof(TextSlot);
+         name_cache_.size() * sizeof(NameSlot) + text_cache_.size() * sizeof(TextSlot) +
+         input_cache_.size() * sizeof(InputSlot);
 }
 
 }  // namespace leadline

@@ -78,6 +78,8 @@ class PathFrames {
       return slot.id;
     return operator_by_text(name, stable, inputs);
   }
+  // The same where the pointer of the inputs means their text for good.
+  PathFrameId operator_with(const char* name, uint16_t stable, const char* inputs);
   // What is known of a statement; valid until the next call.
   struct Statement {
     uintptr_t code = 0;
@@ -140,6 +142,13 @@ class PathFrames {
     const auto bits = reinterpret_cast<uintptr_t>(pointer);
     return ((bits >> 3) ^ (bits >> 14)) & (kNameSlots - 1);
   }
+  static constexpr size_t kInputSlots = 1024;
+  struct InputSlot {
+    const char* inputs = nullptr;
+    const char* name = nullptr;
+    uint16_t stable = 0;
+    PathFrameId id{};
+  };
   // Names that are put together anew each time, such as autograd's, by what they say.
   struct TextSlot {
     const char* text = nullptr;  // of the frame
@@ -165,6 +174,7 @@ class PathFrames {
   std::string key_;  // of the last look-up by name; kept for its memory
   std::vector<NameSlot> name_cache_;
   std::vector<TextSlot> text_cache_;
+  std::vector<InputSlot> input_cache_;  // empty where no shapes are recorded
   std::vector<Statement> statements_;
   IndexTable statement_index_;
   IndexTable frame_index_;  // frames of statements and native ones, by content

@@ -60,6 +60,7 @@ typedef struct leadline_operator_event {
   const char* inputs;       /* shapes and dtypes as JSON when asked for, else NULL */
   leadline_wrapped wrapped; /* of an operator that wraps a backward operator to come, and hangs where that one will:
                                says which it is if anything begins before it; else NULL */
+  uint8_t stable_inputs;    /* 1: the pointer means this text for good */
 } leadline_operator_event;
 
 typedef struct leadline_memory_event {

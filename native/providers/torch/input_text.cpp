@@ -94,20 +94,27 @@ uint64_t key_of(const Values& inputs, const char* name, size_t zeros) noexcept {
   return key | 1;
 }
 
+// A text may stand in one of two places beside each other.
+Kept* places_of(uint64_t key) noexcept { return &g_kept[hash_mix(key, 1) % kKept & ~size_t{1}]; }
+
 const char* kept(uint64_t key) noexcept {
-  const Kept& slot = g_kept[hash_mix(key, 1) % kKept];
-  return slot.key.load(std::memory_order_acquire) == key ? slot.text.load(std::memory_order_relaxed) : nullptr;
+  const Kept* const place = places_of(key);
+  for (const Kept* slot = place; slot != place + 2; ++slot)
+    if (slot->key.load(std::memory_order_acquire) == key) return slot->text.load(std::memory_order_relaxed);
+  return nullptr;
 }
 
 void keep(uint64_t key, const std::string& text) {
-  Kept& slot = g_kept[hash_mix(key, 1) % kKept];
-  const char* nothing = nullptr;
-  if (slot.text.load(std::memory_order_relaxed) != nullptr) return;
-  auto* const copy = new char[text.size() + 1];
-  std::memcpy(copy, text.c_str(), text.size() + 1);
-  if (slot.text.compare_exchange_strong(nothing, copy)) {
-    slot.key.store(key, std::memory_order_release);
-  } else {
+  Kept* const place = places_of(key);
+  for (Kept* slot = place; slot != place + 2; ++slot) {
+    const char* nothing = nullptr;
+    if (slot->text.load(std::memory_order_relaxed) != nullptr) continue;
+    auto* const copy = new char[text.size() + 1];
+    std::memcpy(copy, text.c_str(), text.size() + 1);
+    if (slot->text.compare_exchange_strong(nothing, copy)) {
+      slot->key.store(key, std::memory_order_release);
+      return;
+    }
     delete[] copy;
   }
 }
@@ -192,7 +199,10 @@ const char* InputText::describe(const Symbols& symbols, const RecordFunction& fu
     const size_t zeros = readable ? discarding(name, inputs) : kNone;
     key = readable ? key_of(inputs, name, zeros) : kUnknown;
     if (key != kUnknown) {
-      if (const char* const known = kept(key); known != nullptr) return *known == kShapeless ? role : known;
+      if (const char* const known = kept(key); known != nullptr) {
+        kept_ = *known != kShapeless;
+        return kept_ ? known : role;
+      }
     }
     const Shapes shapes = symbols.input_shapes(function, false);
     text_ = role == nullptr ? "{" : std::string_view(role, std::strlen(role) - 1);

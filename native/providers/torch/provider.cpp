@@ -103,6 +103,7 @@ template <Scope kScope>
     InputText inputs;
     op.inputs = inputs.describe(g_shared.symbols, function, talks ? kCommunication : nullptr,
                                 g_shared.has_offsets ? g_shared.offsets.inputs : 0);
+    op.stable_inputs = inputs.is_kept() ? 1 : 0;
     const uint32_t again = number_values<kScope>(function, op);
     Monitor::instance().begin_operator(op, &function);
     if (again != 0) leadline_monitor_measure(static_cast<uint32_t>(MetricKind::kAgain), again, 0);
