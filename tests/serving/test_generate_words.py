@@ -15,6 +15,7 @@ from leadline.report.build import build_report
 from leadline.report.markdown import render_markdown
 from leadline.report.model import ReportOptions
 from leadline.report.text import render_text
+from leadline.units import duration
 from leadline.verdict.text import as_lines, head
 
 _OF_SERVERS = re.compile(r"\b(?:serv\w*|requests?|queue|engine)\b", re.IGNORECASE)
@@ -47,6 +48,8 @@ def test_calls_of_generate_are_not_told_in_words_of_servers(more: dict[str, Any]
     said = "\n".join((head(profile.verdict), *as_lines(profile.verdict)))
     assert not _OF_SERVERS.search(said), said
     assert "generate() makes 2 sequences" in " ".join(said.split())
+    account = profile.verdict.account
+    assert account is not None and head(profile.verdict).endswith(f", {duration(account.wall_ns)} each")
     report = build_report(profile, ReportOptions(), "chat.leadline")
     for text in (render_text(report, 160), render_markdown(report)):
         section = text[text.index("Generation") :]

@@ -108,8 +108,7 @@ def _generated(engine: Engine) -> str:
 def title(engine: Engine) -> str:
     """How many engine steps, and what one takes."""
     mean = duration(engine.steps_ns / max(engine.number_of_steps, 1))
-    what = "steps of generate()" if engine.called else "engine steps"
-    return f"{number(engine.number_of_steps)} {what}, {mean} each" if engine.number_of_steps else ""
+    return f"{number(engine.number_of_steps)} engine steps, {mean} each" if engine.number_of_steps else ""
 
 
 def kinds_sentence(engine: Engine) -> str:

@@ -49,8 +49,8 @@ _MOSTLY = 0.2
 """Of a part of the account: a place with less of it is not what the part is."""
 _EXPLAINS = 0.08
 """Of the step that a finding gains (expected), to be said in the verdict."""
-
-
+_SAME_STEPS = 0.05
+"""Of the steps of generate(): an account of so nearly as many is of these."""
 _OF_WAITING = 0.2
 """Of the wait for ranks: a lateness that would gain less is not what it is for."""
 _CROWDED = 0.1
@@ -106,10 +106,11 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
     title = ""
     trains = case.named(FrameKind.PHASE, "backward").any()
     if not trains and (engine := together(engines_of(profile.meta))) is not None:
-        title = serving_title(engine)
         if engine.called:  # by the program itself, which is no server
+            title = _of_generate(made, engine.number_of_steps)
             facts.insert(0, serving_sentence(engine))
         else:  # requests first, then what a step does
+            title = serving_title(engine)
             of = "a step of the model takes" if made.of == "step" else "the run took"
             facts.insert(0, f"{of} {duration(made.wall_ns)}: {sentence}")
             sentence = serving_sentence(engine)
@@ -129,6 +130,13 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
         title,
         received(profile),
     )
+
+
+def _of_generate(made: Account, steps: int) -> str:
+    """The title where the account's steps are those of generate(), so that all figures are of one length of a step."""
+    if made.of != "step" or abs(made.steps - steps) > _SAME_STEPS * steps:
+        return ""
+    return f"{counted(made.steps, 'step')} of generate(), {duration(made.wall_ns)} each"
 
 
 def quietly(profile: Profile, found: Findings | None = None) -> Verdict:
