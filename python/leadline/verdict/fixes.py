@@ -15,7 +15,7 @@ from leadline.verdict.resource import Resource
 MOST = 3
 NOT_EXPLAINED = "not_explained"
 """A finding that says where time is, and not how to save it, unless it is a wait."""
-_WORTH = 0.02
+_WORTH = 0.03
 """Of the step: a gain that is smaller is no reason to change a program."""
 _ON_THE_DEVICE = frozenset(
     (
