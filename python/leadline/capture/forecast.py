@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from leadline._dataclass import dataclass
+from leadline._own_cost import BESIDE
 from leadline.capture.config import Options
 from leadline.capture.native import Native, load_native
 
@@ -38,6 +39,7 @@ class Forecast:
     window_bytes: int
     sampled_thread_bytes: int
     event_ns: float
+    """With what a call costs outside of it."""
     sample_ns: float
     samples_share: float
     """Of a thread's CPU time."""
@@ -72,13 +74,14 @@ def forecast(options: Options) -> Forecast:
             sample_ns = _sample_ns(native, options) if options.sample_hz else 0.0
         finally:
             native.stop()
+    calls_ns = after["callbacks_ns"] - before["callbacks_ns"]
     return Forecast(
         fixed_bytes=FIXED_BYTES,
         usual_paths_bytes=USUAL_PATHS * PATH_BYTES,
         most_paths_bytes=options.max_nodes * PATH_BYTES,
         window_bytes=options.trace_max_events * EVENT_BYTES if options.trace is not None else 0,
         sampled_thread_bytes=SAMPLED_THREAD_BYTES if options.sample_hz else 0,
-        event_ns=(after["callbacks_ns"] - before["callbacks_ns"]) / max(after["events"] - before["events"], 1),
+        event_ns=(1 + BESIDE) * calls_ns / max(after["events"] - before["events"], 1),
         sample_ns=sample_ns,
         samples_share=sample_ns * options.sample_hz / 1e9,
         looks_share=LOOK_NS * options.wait / 1e9,
