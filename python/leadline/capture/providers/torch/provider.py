@@ -7,6 +7,7 @@ profile goes on without it.
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -18,6 +19,7 @@ from leadline.capture.hang_watch import HangWatch
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
 from leadline.capture.providers.loaders.torch_workers import BatchMarks
+from leadline.capture.providers.torch.autograd_engine import renew_engine
 from leadline.capture.providers.torch.closures import ClosurePhases
 from leadline.capture.providers.torch.dataflow import Dataflow
 from leadline.capture.providers.torch.flight import CollectiveFlight
@@ -95,6 +97,8 @@ class TorchProvider:
     def forked(self) -> None:
         """Everything goes on in the child."""
         self.resume()
+        if self._attached and (torch := sys.modules.get("torch")) is not None:
+            renew_engine(torch)
         self._habits.forked()
         if self._dataflow is not None:
             self._dataflow.forked()
