@@ -8,7 +8,7 @@ import pytest
 from tests.verdict.test_account import drawn, operator
 
 from leadline.analysis.analyze import analyze
-from leadline.analysis.case import Case
+from leadline.analysis.case import CannotTell, Case
 from leadline.analysis.rules import place
 from leadline.profiles.build import build
 from leadline.profiles.records import Loss
@@ -50,6 +50,14 @@ def test_a_fact_that_fails_is_told_and_the_others_are_said(monkeypatch: pytest.M
     assert (verdict.sentence, verdict.because) == (whole.sentence, whole.because)
     assert "could not be found out (TypeError: no such thing" in verdict.trust
     assert "\x1b" not in verdict.trust
+
+
+def test_a_question_that_makes_no_sense_here_is_no_error_to_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    def cannot(_case: Case, _place: place.At) -> None:
+        raise CannotTell("only 4 steps measured; 5 are needed")
+
+    monkeypatch.setattr(place, "searched", cannot)
+    assert "could not be found out" not in judge(drawn(*operator("aten::mm", 8.0))).trust
 
 
 def test_a_report_says_that_judging_failed(monkeypatch: pytest.MonkeyPatch) -> None:

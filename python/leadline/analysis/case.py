@@ -16,6 +16,7 @@ from leadline.analysis import analysis_of
 from leadline.analysis.busy import busy_share
 from leadline.analysis.columns import Mask, Rows, distinct, group_sums, nearest, preorder, subtree_sums
 from leadline.analysis.compilations import OfCompilations
+from leadline.analysis.contained import CannotTell as CannotTell
 from leadline.analysis.contained import Contained
 from leadline.analysis.loop import BY_SAMPLES, Loop, find_loop, widened
 from leadline.analysis.occasional import Around
@@ -32,10 +33,6 @@ from leadline.units import counted
 _ENOUGH_STEPS, _ENOUGH_IMPORTED = 5, 1  # the steps of a trace were chosen by who recorded it, after a warm-up as a rule
 MOST_GROUPS = 500
 """No rule reports more than a few; a tree of a million nodes may have as many lines."""
-
-
-class CannotTell(Exception):
-    """A rule's question makes no sense for this profile; the text completes "not applicable: ..."."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,10 @@ from leadline.profiles.archive import printable
 T = TypeVar("T")
 
 
+class CannotTell(Exception):
+    """A rule's question makes no sense for this profile; the text completes "not applicable: ..."."""
+
+
 class Contained:
     """What a case has so that a fault of ours, or odd values in a file that somebody sent, cost one fact."""
 
@@ -20,9 +24,11 @@ class Contained:
         return []
 
     def optional(self, ask: Callable[[], Iterable[T]]) -> list[T]:
-        """What `ask` returns, or nothing where it raises."""
+        """What `ask` returns, or nothing where it raises. A question that makes no sense here is no error."""
         try:
             return list(ask())
+        except CannotTell:
+            return []
         except Exception as error:
             self.failed.append(printable(f"{type(error).__name__}: {error}", 200))
             return []
