@@ -35,7 +35,7 @@ def thread_us(step: Callable[[], None], steps: int) -> float:
 
 
 def measure(step: Callable[[], None], steps: int, rounds: int, folder: Path) -> dict[str, list[float]]:
-    """Microseconds per step by mode and, as `stated`, by the files; one value a round."""
+    """Microseconds per step by mode and, as `MODE inside`, those in our callbacks, by the files; one value a round."""
     file = folder / "x.leadline"
     made: dict[str, Callable[[], contextlib.AbstractContextManager[object]]] = {
         "unprofiled": contextlib.nullcontext,

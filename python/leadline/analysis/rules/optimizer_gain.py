@@ -70,7 +70,7 @@ def _spared(case: Case, update: Update, ns: float) -> tuple[float, float, float]
         low, expected, high = (part * calling for part in (_CALLS if on_device else _CALLS_OF_FOREACH))
         return low, expected, high
     of_passes = _PASSES.get(update.kind, _PLAIN_SGD)
-    if update.kind == "SGD" and not (case.matching(FrameKind.OPERATOR, r"^aten::mul_$") & update.inside).any():
+    if update.kind == "SGD" and not (case.named(FrameKind.OPERATOR, "aten::mul_") & update.inside).any():
         of_passes = _PLAIN_SGD
     low, expected, high = (a * calling + b * passes for a, b in zip(_CALLS, of_passes, strict=True))
     return low, expected, high

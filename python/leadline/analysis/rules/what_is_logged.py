@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
-import numpy as np
-
 from leadline._dataclass import dataclass
-from leadline.analysis.columns import Mask, Rows
+from leadline.analysis.columns import Rows
 from leadline.analysis.rules.base import Case
 from leadline.schema import FrameKind
 
@@ -49,15 +45,7 @@ def what_is_logged(case: Case, rows: Rows) -> Logged:
     """By the functions that most of the time of these nodes is below."""
     cost = case.time_and_samples[rows]
     for kind in _KINDS:
-        if cost[case.below(_named(case, kind.functions))[rows]].sum() >= _MOSTLY * max(float(cost.sum()), 1.0):
+        inside = case.below(case.matching(FrameKind.PYTHON, kind.functions))[rows]
+        if cost[inside].sum() >= _MOSTLY * max(float(cost.sum()), 1.0):
             return kind
     return _NUMBERS
-
-
-def _named(case: Case, pattern: str) -> Mask:
-    tree = case.tree
-    names = np.unique(tree.frames["name"]).tolist()
-    found = [row for row in names if re.search(pattern, tree.tables.strings[row])]
-    named: Mask = np.isin(tree.frames["name"], np.array(found, np.int64))[tree.frame_of]
-    named &= tree.kinds == int(FrameKind.PYTHON)
-    return named

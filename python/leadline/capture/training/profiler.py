@@ -15,13 +15,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from leadline._own_cost import cost_ns
 from leadline.capture.api import start as start_measuring
+from leadline.capture.budget import cost_so_far
 from leadline.capture.current import CURRENT
 from leadline.capture.errors import ProfileError
 from leadline.capture.messages import say
 from leadline.capture.process_info import environment_number
-from leadline.capture.records import Stats
 from leadline.capture.session import Session
 from leadline.capture.training.config import TrainingConfig, read_config
 from leadline.capture.training.files import claim_name, prepare_folder, remove_oldest, remove_profile
@@ -383,7 +382,7 @@ _BY = "budget"
 
 def _cost_ns() -> float:
     """What measuring has cost this process since the file was begun."""
-    return cost_ns(Stats.of(CURRENT.native.stats()).cost) if CURRENT.native is not None else 0.0
+    return float(cost_so_far(CURRENT.native)) if CURRENT.native is not None else 0.0
 
 
 def _stop_at_exit(profiler: TrainingProfiler) -> None:
