@@ -36,7 +36,7 @@ class OfSource(OfSamples):
         call, which one line of the user's may do in many places."""
         columns = self.tree.frames
         lines = factorized(columns["file"].astype(np.int64), columns["line"].astype(np.int64))
-        return at_rows(lines[self.tree.frame_of], self._code)
+        return at_rows(lines[self.tree.frame_of], self.code)
 
     def name(self, row: int) -> str:
         """Name of a node's frame."""
@@ -50,20 +50,20 @@ class OfSource(OfSamples):
     def made_by(self, row: int) -> str:
         """`torchdiffeq/odeint.py:12 step`: where an installed package makes a call for the user's line; empty where the
         user's own code, or nothing but the framework, does."""
-        at = int(self._code[row])
+        at = int(self.code[row])
         if at < 0 or (node := self.tree.node(at)).file == "" or origin(node.file) != Origin.PACKAGE:
             return ""
         return f"{package_path(node.file) or node.file}:{node.line} {node.name}"
 
     def code_text(self, row: int) -> str:
         """The text of the line that `made_by` names; empty where it cannot be read."""
-        at = int(self._code[row])
+        at = int(self.code[row])
         node = self.tree.node(at) if at >= 0 else None
         source = self.sources.of(node.file) if node is not None and node.file else None
         return source.text(node.line) if source is not None and node is not None else ""
 
     @cached_property
-    def _code(self) -> Rows:
+    def code(self) -> Rows:
         """The innermost Python frame above each node that is not the framework's."""
         code = (frame_origins(self.tree) >= int(Origin.PACKAGE)) & (self.tree.frames["kind"] == int(FrameKind.PYTHON))
         return nearest(self.tree.shape, code[self.tree.frame_of])
@@ -71,13 +71,14 @@ class OfSource(OfSamples):
     @cached_property
     def code_function(self) -> Rows:
         """For every node a number that it shares with the nodes of the same function's own lines, whoever wrote it."""
-        return at_rows(function_of_frame(self.tree)[self.tree.frame_of], self._code)
+        return at_rows(function_of_frame(self.tree)[self.tree.frame_of], self.code)
 
     @cached_property
     def called_directly(self) -> Mask:
-        """Nodes that a line outside of the framework calls, with nothing of the framework's Python between."""
-        python = (self.tree.frames["kind"] == int(FrameKind.PYTHON))[self.tree.frame_of]
-        found: Mask = (self._code >= 0) & (nearest(self.tree.shape, python) == self._code)
+        """Nodes that a line outside of the framework calls, with no module and nothing of the framework's Python
+        between."""
+        between = np.isin(self.tree.kinds, (int(FrameKind.PYTHON), int(FrameKind.MODULE)))
+        found: Mask = (self.code >= 0) & (nearest(self.tree.shape, between) == self.code)
         return found
 
     def module(self, row: int) -> str:

@@ -6,9 +6,9 @@ import numpy as np
 
 from leadline.analysis.columns import Rows, at_rows, group_sums
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.pairs_reduced import ELEMENTWISE, pairs_reduced
+from leadline.analysis.rules.chains import chains
+from leadline.analysis.rules.pairs_reduced import pairs_reduced
 from leadline.analysis.rules.vendor import device_graph
-from leadline.analysis.rules.words import listed
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, size, times
 
@@ -32,7 +32,7 @@ class KernelFusion(Rule):
     options = (
         Option("kernel", 10_000, "ns", "launching takes about as long as a kernel of this length runs"),
         Option("kernels", 20, "1", "of one line and step; a few small ones are normal"),
-        Option("chain", 5, "1", "elementwise operators in one function; each reads and writes the whole tensor"),
+        Option("chain", 5, "1", "elementwise operators in a row; each reads and writes the whole tensor"),
         Option("share", 20, "%", "models that compute GELU from single operators stay below this on the CPU"),
         Option(
             "attention", 20, "%", "in attention of separate operators; the fused operator computes the products, too"
@@ -40,7 +40,11 @@ class KernelFusion(Rule):
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
-        found = self._small_kernels(case, values) if case.has_device else self._chains(case, values)
+        found = (
+            self._small_kernels(case, values)
+            if case.has_device
+            else chains(case, self.name, self.learn_more, values["share"], int(values["chain"]))
+        )
         pairs = pairs_reduced(case, self.name, self.learn_more, values["share"])
         return pairs + _elsewhere(found, pairs) + self._attention(case, values)
 
@@ -115,47 +119,6 @@ class KernelFusion(Rule):
                     self.learn_more,
                     share,
                     "fuse_elementwise",
-                )
-            )
-        return made[:2]
-
-    def _chains(self, case: Case, values: Values) -> list[Finding]:
-        scopes = case.analysis.scopes
-        wanted = case.operators(*ELEMENTWISE) & case.outer_operators
-        for phase in ("optimizer", "data loading", "compile", "backward"):
-            wanted &= ~case.in_phase(phase)
-        made = []
-        for group in case.grouped(wanted & (scopes.user >= 0), case.inclusive_time, case.code_function):
-            share = case.share(group.value)
-            if share < values["share"]:
-                break
-            kinds = sorted({case.name(int(row)) for row in group.rows[:200]})
-            if len(kinds) < 3 or len(group.rows) < values["chain"]:
-                continue
-            order = group.rows[np.argsort(-case.inclusive_time[group.rows], kind="stable")]
-            by = case.made_by(group.row)
-            name = by.rpartition(" ")[2] if by else case.function(group.row)
-            made.append(
-                Finding(
-                    self.name,
-                    Severity.WARNING,
-                    f"{name} is a chain of elementwise operators, {percent(share)} of the step",
-                    case.gain_of(
-                        group.rows,
-                        group.value,
-                        (0.1, 0.6, 1 - 1 / len(group.rows)),
-                        "bound: the chain with its backward pass, one operator in its place",
-                    ),
-                    tuple(order[:20].tolist()),
-                    case.lines(order.tolist()),
-                    (
-                        f"{len(group.rows)} operators ({listed(kinds)}), each reads and writes the whole tensor",
-                        *((f"in {by}",) if by else ()),
-                    ),
-                    "Use the operator that PyTorch has for it (F.gelu, F.cross_entropy, F.layer_norm, ...), or put "
-                    "torch.compile around the function.",
-                    self.learn_more,
-                    share,
                 )
             )
         return made[:2]
