@@ -66,16 +66,44 @@ def test_a_machine_that_others_use_is_no_growth():
     assert "grows" not in names(analyze(profile))
 
 
-@pytest.mark.parametrize(("other", "line"), [("double", 43), ("float", 0)])
-def test_a_float64_tensor_that_meets_float32_is_named_where_they_meet(other: str, line: int) -> None:
-    """A softmax of 5 ms in the type that the sum before it has."""
+def _doubled(other: str = "double", file: str = "/home/ada/train.py", line: int = 43, name: str = "aten::add"):
+    """A softmax of 5 ms in the type that the operator before it has. What `slow_type` says."""
     shapes = f'detail={{"shapes":[[64,64],[64,64],[]],"types":["float","{other}","Int"]}}'
     behind = f'detail={{"shapes":[[64,64],[]],"types":["{other}","Int"]}}'
     profile = training(
-        "python main @ /home/ada/train.py:43",
-        f"  operator aten::add | time={20 * MS}/10 call_time={20 * MS}/10 {shapes}",
+        f"python main @ {file}:{line}",
+        f"  operator {name} | time={20 * MS}/10 call_time={20 * MS}/10 {shapes}",
         "python main @ /home/ada/train.py:44",
         f"  operator aten::_softmax | time={50 * MS}/10 call_time={50 * MS}/10 {behind}",
     )
-    found = [one for one in analyze(profile).findings if one.rule == "slow_type" and "Float32 meets" in one.title]
-    assert [one.lines[0].line for one in found] == ([line] if line else [])
+    return [one for one in analyze(profile).findings if one.rule == "slow_type"], profile
+
+
+@pytest.mark.parametrize(("other", "line"), [("double", 43), ("float", 0)])
+def test_a_float64_tensor_that_meets_float32_is_named_where_they_meet(other: str, line: int) -> None:
+    found, _ = _doubled(other)
+    assert [one.lines[0].line for one in found if "Float32 meets" in one.title] == ([line] if line else [])
+
+
+@pytest.mark.parametrize("name", ["aten::copy_", "aten::_to_copy", "aten::add_"])
+def test_what_turns_float64_into_float32_is_no_place_where_they_meet(name: str) -> None:
+    found, _ = _doubled(name=name)
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("t = torch.arange(n, dtype=torch.float64)", True),
+        ("t = torch.arange(n).double()", True),
+        ("t = np.arange(n, dtype='float64')", True),
+        ("t = torch.from_numpy(np.arange(n) / n)", False),
+    ],
+)
+def test_float64_that_the_function_asks_for_is_no_accident(tmp_path, asked: str, meant: bool) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(f"def other(n):\n    return n.double()\n\ndef main(x, n):\n    {asked}\n    return x + t\n")
+    (one,), profile = _doubled(file=str(file), line=6)
+    assert ("as this function asks" in one.title, "Float32 meets" in one.title) == (meant, not meant)
+    assert (one.severity is Severity.INFO, one.gain.high_ns == 0) == (meant, meant)
+    assert any(fix.rule == "slow_type" for fix in profile.verdict.fixes) is not meant

@@ -1,15 +1,25 @@
-"""Part of `slow_type`: float32 tensors that meet one of float64, so that all that follows is computed in float64."""
+"""Part of `slow_type`: float32 tensors that meet one of float64, so that all that follows is computed in float64.
+
+Where the function asks for float64 itself, it is meant: then only its cost is stated, without a remedy.
+"""
 
 from __future__ import annotations
 
+import ast
 import json
 
 import numpy as np
 
-from leadline.analysis.columns import Mask
+from leadline.analysis.calls_in_source import name_of
+from leadline.analysis.columns import Mask, Rows
+from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Severity
 from leadline.schema import FrameKind
 from leadline.units import percent
+
+_CONVERTS = ("aten::to", "aten::_to_copy", "aten::type_as", "aten::copy")
+"""Operators that are given both types because they turn one into the other."""
+_DOUBLE = frozenset(("float64", "double", "DoubleTensor"))
 
 
 def promoted(case: Case, rule: str, learn_more: str, share_from: float) -> list[Finding]:
@@ -21,7 +31,10 @@ def promoted(case: Case, rule: str, learn_more: str, share_from: float) -> list[
     if share < share_from or not mixed.any():
         return []
     rows = np.flatnonzero(mixed & (case.time > 0))
-    order = rows[np.argsort(-case.time[rows], kind="stable")]
+    rows = rows[np.argsort(-case.time[rows], kind="stable")]
+    order = rows[[not _is_meant(case, row) for row in rows.tolist()]]
+    if not len(order):
+        return [_cost(case, rule, learn_more, rows, share)]
     return [
         Finding(
             rule,
@@ -39,6 +52,41 @@ def promoted(case: Case, rule: str, learn_more: str, share_from: float) -> list[
     ]
 
 
+def _cost(case: Case, rule: str, learn_more: str, rows: Rows, share: float) -> Finding:
+    """What it costs, where the source asks for float64."""
+    return Finding(
+        rule,
+        Severity.INFO,
+        f"{percent(share)} of the step is computed in float64, as this function asks",
+        case.no_gain("float64 is what the function asks for"),
+        tuple(rows[:20].tolist()),
+        case.lines(rows.tolist(), 3),
+        ("a float64 takes twice the memory of a float32 and half the vector width",),
+        "Keep float64 where its precision is needed, and compute what stays the same once, before the loop.",
+        learn_more,
+        share,
+    )
+
+
+def _is_meant(case: Case, row: int) -> bool:
+    """Whether the function around the user's line of a node names float64: `dtype=torch.float64`, `.double()`."""
+    line = case.line(row)
+    source = case.sources.of(line.file) if line is not None and origin(line.file) == Origin.USER else None
+    if line is None or source is None:
+        return False
+    function = source.function(line.line)
+    if function is source.tree:  # top level: all of the program is no function, but what the line says counts
+        return any(word in source.text(line.line) for word in _DOUBLE)
+    return function is not None and any(_names_double(node) for node in ast.walk(function))
+
+
+def _names_double(node: ast.AST) -> bool:
+    if isinstance(node, ast.keyword):
+        value = node.value
+        return node.arg == "dtype" and isinstance(value, ast.Constant) and value.value in _DOUBLE
+    return isinstance(node, ast.Attribute | ast.Name) and name_of(node) in _DOUBLE
+
+
 def _doubles(case: Case) -> tuple[Mask, Mask]:
     """Nodes of operators with a float64 tensor among their inputs; those that have one of float32 as well."""
     frames, text = case.tree.frames, case.tree.tables.strings
@@ -48,7 +96,9 @@ def _doubles(case: Case) -> tuple[Mask, Mask]:
         if '"double"' in detail:
             types = _tensors(detail)
             double[frame] = "double" in types
-            mixed[frame] = {"double", "float"} <= types
+            name = text[int(frames["name"][frame])]
+            converts = name in _CONVERTS or name.endswith("_")  # the result of `a.add_(b)` is of the type of `a`
+            mixed[frame] = {"double", "float"} <= types and not converts
     return double[case.tree.frame_of], mixed[case.tree.frame_of]
 
 
