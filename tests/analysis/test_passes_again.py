@@ -197,6 +197,15 @@ def test_two_embeddings_are_one_finding_with_the_gain_of_both():
     assert both.gain.expected_ns > 1.8 * one.gain.expected_ns
 
 
+@pytest.mark.parametrize(("parts", "fused"), [(2, False), (4, True)])
+def test_an_optimizer_whose_gradients_should_be_sparse_is_not_told_to_be_fused(parts: int, fused: bool):
+    """The fused form refuses sparse gradients; it is advised where most parameters are others."""
+    update = ("phase optimizer", "  " + operator("aten::sqrt", 1000, 40))
+    made = embedding(120_000, 51_200_000, *update, parts=parts)
+    assert len(told(made, "unused_gradients")) == 1
+    assert bool(told(made, "optimizer_loop")) is fused
+
+
 def test_a_small_vocabulary_and_one_that_the_output_shares_are_left_alone():
     assert told(embedding(120_000, 480_000), "unused_gradients") == []
     shared = ("  phase backward", "    " + operator("MmBackward0", 10, 30, " alloc_bytes=512000000/10"))

@@ -98,6 +98,8 @@ class Finding:
     """The command that measures the gain on the program itself."""
     of_place: bool = False
     """Whether the remedy is what the facts of the place itself say (rules/place), and no guess by its kind."""
+    changes_result: bool = False
+    """Whether the remedy changes what the program computes, so that it is a choice of the user's and no mere repair."""
     change_at: Line | None = None
     """Where the remedy changes the program, where that is not the first line."""
 

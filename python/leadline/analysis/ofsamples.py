@@ -10,6 +10,7 @@ import numpy as np
 from leadline._dataclass import replace
 from leadline.analysis import Analysis
 from leadline.analysis.columns import Mask, Rows, nearest
+from leadline.analysis.contention import DISPATCH_NS, Contention, contention
 from leadline.analysis.functions import METRIC, ending, imports
 from leadline.analysis.gains import Gains
 from leadline.analysis.loop import BY_SAMPLES, Loop
@@ -60,6 +61,23 @@ class OfSamples(Gains):
         thread = self.analysis.scopes.thread
         found: Mask = self.loop.inside & (thread == thread[self.loop.anchors[0]])
         return found
+
+    @cached_property
+    def contention(self) -> Contention:
+        """How much of its time the loop's thread had a core."""
+        node = int(self.analysis.scopes.thread[self.loop.anchors[0]])
+        thread = next((one for one in self.analysis.profile.threads if one.node.row == node), None)
+        return contention(self.analysis.profile, thread, self.loop.of.main)
+
+    def ran_ns(self, wanted: Mask, *, calling: bool = True) -> float:
+        """Of all steps, how long these nodes had a core, as the account of a step counts it: what they waited for one
+        is a part of its own there. `calling`: with what calling the operators takes."""
+        operators = wanted & (self.tree.kinds == int(FrameKind.OPERATOR))
+        time = self.time[operators].astype(np.float64)
+        if not calling:
+            time -= np.minimum(self.tree.exclusive("call_time").count[operators] * DISPATCH_NS, time)
+        others = float(self.time[wanted & ~operators].sum())
+        return float(time.sum()) * self.contention.operators_ran + others * self.contention.python_ran
 
     @cached_property
     def inner_python(self) -> Rows:

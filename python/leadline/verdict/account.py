@@ -14,6 +14,7 @@ from leadline._dataclass import replace
 from leadline._once import once
 from leadline.analysis.case import CannotTell, Case
 from leadline.analysis.columns import Mask, nearest, subtree_sums
+from leadline.analysis.contention import DISPATCH_NS
 from leadline.analysis.threads import main_threads
 from leadline.analysis.waiting import METRIC as WAIT
 from leadline.analysis.waiting import in_line_ns
@@ -39,8 +40,6 @@ PART_OF_CLASS = {
     "other": "calling",
     "compilation": "compile",
 }
-DISPATCH_NS = 2_000.0
-"""What an operator takes without work, were it not called from Python: calling is at least so much of its own time."""
 FEW_SAMPLES = 30
 _ENOUGH_LOOKS = 20
 """At a waiting thread, to tell what of its wait stood in line for a core."""

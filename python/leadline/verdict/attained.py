@@ -11,11 +11,11 @@ import numpy as np
 from leadline._dataclass import dataclass
 from leadline.analysis.case import Case
 from leadline.analysis.columns import group_sums
+from leadline.analysis.contention import contention
 from leadline.analysis.devicerates import measured_rates, with_threads
 from leadline.analysis.flops import flop_columns
 from leadline.analysis.threads import of_operators
 from leadline.units import duration, percent
-from leadline.verdict.contention import contention
 from leadline.verdict.places import Places
 
 _MOST = 1.05

@@ -5,10 +5,10 @@ from __future__ import annotations
 from leadline._dataclass import dataclass
 from leadline.analysis.calls_in_source import lines_that_call
 from leadline.analysis.case import Case
+from leadline.analysis.contention import observed
 from leadline.analysis.rules.processes import any_alive_ns, cpus, started, workers
 from leadline.analysis.threads import of_operators
 from leadline.units import duration, percent
-from leadline.verdict.contention import observed
 
 _HELD_BACK = 0.05
 """Of the run: a quota that holds a process back for less is met now and then."""

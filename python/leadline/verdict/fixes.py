@@ -17,6 +17,8 @@ NOT_EXPLAINED = "not_explained"
 """A finding that says where time is, and not how to save it, unless it is a wait."""
 _WORTH = 0.03
 """Of the step: a gain that is smaller is no reason to change a program."""
+_WORTH_A_CHOICE = 0.15
+"""Of the step: a remedy that changes what the program computes gains so much, to be the only one."""
 _ON_THE_DEVICE = frozenset(
     (
         *("kernel_fusion", "uncoalesced", "bank_conflicts", "occupancy", "roofline", "matmul_shape", "block_shape"),
@@ -44,7 +46,7 @@ def telling(found: Findings, account: Account) -> list[Finding]:
 
 def fixes(found: Sequence[Finding], account: Account, resource: Resource, others: Crowd) -> tuple[Fix, ...]:
     """Remedies of the findings whose gain is worth a change, those of one line once, and that for waits for a core: the
-    larger gain first."""
+    larger gain first. Those that change what the program computes come last."""
     cores = _cores(account, others)
     made: list[Fix] = []
     seen: set[tuple[str, int]] = set()
@@ -52,8 +54,9 @@ def fixes(found: Sequence[Finding], account: Account, resource: Resource, others
     if cores is not None and resource.kind == CORES:
         made, cores = [cores], None
     most_of_program = MOST - len(made)
-    for one in found:
-        if cores is not None and cores.gain_ns > min(_expected(one, account), cap(one, account), left):
+    for one in sorted(found, key=lambda one: one.changes_result):
+        gain = min(_expected(one, account), cap(one, account), left)
+        if cores is not None and (one.changes_result or cores.gain_ns > gain):
             made.append(_capped(cores, left))
             left, cores = left - made[-1].gain_ns, None
         place = place_of(one.change_line) if one.change_line else None
@@ -62,7 +65,8 @@ def fixes(found: Sequence[Finding], account: Account, resource: Resource, others
         expected, high = min(_expected(one, account), most), min(_scaled(one.gain.high_ns, one, account), most)
         imperative = _imperative(one.remedy)
         said = one.of_place and any(imperative == fix.do for fix in made)
-        if key in seen or said or expected < _WORTH * account.wall_ns or _says_where_only(one):
+        worth = _WORTH_A_CHOICE if one.changes_result and not made else _WORTH
+        if key in seen or said or expected < worth * account.wall_ns or _says_where_only(one):
             continue
         seen.add(key)
         low = min(_scaled(one.gain.low_ns, one, account), expected)

@@ -56,6 +56,13 @@ _OF_WAITING = 0.2
 _CROWDED = 0.1
 """Of the step in line for a core: what operators reach beside so much other work says nothing of them."""
 _COMPUTES = frozenset(("compute", "memory", "dispatch"))
+_WHOLE_PART = {
+    "random": ("random_numbers",),
+    "collection": ("garbage_collection",),
+    "saving": ("saving_in_loop",),
+    "optimizer": ("optimizer_loop",),
+}
+"""Rules whose title says all that a part of the account says."""
 _OTHERS_WORK = frozenset(("process", "child", "data"))
 """Waits for what other processes do."""
 _SYMPTOMS = frozenset(("cpu_latency",))
@@ -286,7 +293,7 @@ def _because(remarks: Remarks, made: Account, resource: Resource, found: list[Fi
     part = resource.part
     said = {"core"} if resource.contended else {"unexplained"} if resource.kind == "cannot_tell" else set()
     for other in made.lane(part.lane if part else "thread"):
-        if other is part or other.key in said or other.share < _WORTH_SAYING:
+        if other is part or other.key in said or other.share < _WORTH_SAYING or _is_said(other, found[:2]):
             continue
         where = lines_of(other)
         name = name_before_line(other.places[0]) if other.places else ""
@@ -297,6 +304,17 @@ def _because(remarks: Remarks, made: Account, resource: Resource, found: list[Fi
         more = remarks.of_place(_first(other)) if where else ""
         facts.append(words + few + (f"{top}  {where}" if where else "") + more)
     return facts
+
+
+def _is_said(part: Part, found: Sequence[Finding]) -> bool:
+    """Whether a finding has named the whole of a part, at its line."""
+    lines = {(place.file, place.line) for place in part.places}
+    return any(
+        one.rule in _WHOLE_PART.get(part.key, ())
+        and bool(one.lines)
+        and (one.lines[0].file, one.lines[0].line) in lines
+        for one in found
+    )
 
 
 def _title(one: Finding) -> str:

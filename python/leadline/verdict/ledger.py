@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from leadline._dataclass import dataclass, field
 from leadline.analysis.case import Case
 from leadline.analysis.columns import Mask, Rows
+from leadline.analysis.contention import Contention, contention, queued_share
 from leadline.analysis.functions import METRIC
 from leadline.analysis.loop import Loop
 from leadline.profiles import Thread
 from leadline.schema import FrameKind
-from leadline.verdict.contention import Contention, contention, queued_share
 
 LABELS = {
     "products": "matrix products and convolutions",

@@ -22,7 +22,7 @@ from leadline.verdict.words import named
 _SHARE = 0.1
 """Of the step, less what it stood in line for a core."""
 _MOST = 3
-_RULES_OF = {
+RULES_OF = {
     "data": ("data_loading",),
     "ranks": ("communication", "imbalance"),
     "compile": ("recompilation", "compile_time", "graph_breaks", "first_steps"),
@@ -80,7 +80,7 @@ def not_explained(case: Case, found: Sequence[Finding]) -> list[Finding]:
     functions = {(line.file, line.function) for one in found for line in one.lines if line.function}
     rest = []
     for part in made.lane("thread"):
-        if part.key in ("core", "unexplained") or rules & set(_RULES_OF.get(part.key, ())):
+        if part.key in ("core", "unexplained") or rules & set(RULES_OF.get(part.key, ())):
             continue
         for place in part.places[:2]:
             known = (place.file, place.line) in lines

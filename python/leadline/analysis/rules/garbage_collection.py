@@ -52,9 +52,9 @@ class GarbageCollection(Rule):
             Finding(
                 self.name,
                 Severity.WARNING if share >= values["share"] else Severity.INFO,
-                f"Python's garbage collector takes {percent(share)} of the step"
+                f"Python's garbage collector takes {percent(share * case.contention.python_ran)} of the step"
                 + (f", since {'a package' if by else 'the program'} calls it" if asked else ""),
-                _gain(case, ns, asked),
+                _gain(case, ns * case.contention.python_ran, asked),
                 tuple(np.flatnonzero(here)[:20].tolist()),
                 lines,
                 (
@@ -69,6 +69,6 @@ class GarbageCollection(Rule):
         ]
 
 
-def _gain(case: Case, ns: int, asked: bool) -> Gain:
+def _gain(case: Case, ns: float, asked: bool) -> Gain:
     low, expected = (0.7, 0.9) if asked else (0.3, 0.8)
     return case.and_warm(case.gain_sums((low * ns, expected * ns, ns), "the pauses themselves, measured"))

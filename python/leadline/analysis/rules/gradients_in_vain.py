@@ -26,6 +26,10 @@ _DETACH = (
 )
 
 
+ZEROS = 8
+"""Rows of an embedding's gradient for each that can differ from zero."""
+
+
 @dataclass(frozen=True)
 class _Dense:
     """A dense gradient of an embedding. `row`, `owner`: nodes of its backward and its forward operator; `whole`,
@@ -83,42 +87,21 @@ def discarded(case: Case, rule: str, learn_more: str, values: Values) -> list[Fi
 
 def mostly_zero(case: Case, rule: str, learn_more: str, values: Values) -> list[Finding]:
     """Gradients of embeddings that are many times as large as what was looked up: all rows but those are zero."""
-    sizes = case.tree.exclusive("alloc_bytes")
-    each = sizes.sum // np.maximum(sizes.count, 1)
-    made_of = case.analysis.inclusive("alloc_bytes")
-    dense = case.operators("aten::embedding_dense_backward") & (made_of > 0)
-    below_dense = case.below(dense)
-    forward = case.operators("aten::embedding")
-    owner = nearest(case.tree.shape, forward)
-    backward = case.in_phase("backward")
-    updated = max((int(one.get("bytes", 0)) for one in habits(case, "updated")), default=0)
-    optimizer = int(case.cost_with_all_below[case.first_of(case.in_phase("optimizer") & case.loop.inside)].sum())
-    found: list[_Dense] = []
-    for row in np.flatnonzero(dense & (owner >= 0)).tolist():
-        calls = max(int(case.calls[row]), 1)
-        whole = int(made_of[row]) // calls
-        used = _forward_bytes(case, int(owner[row])) / max(int(case.calls[owner[row]]), 1)
-        if not 0 < used * values["zeros"] <= whole:
-            continue
-        if (backward & ~below_dense & (each == whole) & (sizes.count * 2 >= calls)).any():
-            continue  # an output layer of the same size: shared weights have a dense gradient anyway
-        sparse = sparse_gradients(case, int(owner[row]))
-        if sparse.possible:
-            found.append(_Dense(row, int(owner[row]), whole, used, int(case.cost_with_all_below[row]), sparse))
-    if not found:
+    alike = _dense(case, values["zeros"])
+    if not alike:
         return []
-    largest = max(found, key=lambda one: one.ns)
-    alike = sorted((one for one in found if one.sparse == largest.sparse), key=lambda one: -one.ns)
+    sparse = alike[0].sparse
+    optimizer = int(case.cost_with_all_below[case.first_of(case.in_phase("optimizer") & case.loop.inside)].sum())
     whole, used, ns = sum(one.whole for one in alike), sum(one.used for one in alike), sum(one.ns for one in alike)
-    applied = optimizer * min(1.0, whole / updated) if updated else 0.0
+    applied = optimizer * _part_of_updated(case, whole)
     share = (ns + applied) / max(case.cost_of_all, 1)
-    if share < values["share" if largest.sparse.changes else "info"]:
+    if share < values["share" if sparse.changes else "info"]:
         return []
     of = "an embedding's gradient is" if len(alike) == 1 else "the embeddings' gradients is"
     return [
         Finding(
             rule,
-            Severity.WARNING if share >= values["share"] and not largest.sparse.changes else Severity.INFO,
+            Severity.WARNING if share >= values["share"] and not sparse.changes else Severity.INFO,
             f"At most {percent(used / whole)} of {of} not zero; making and applying it takes {percent(share)} of "
             f"{case.cost_name}",
             case.gain_sums(
@@ -133,11 +116,50 @@ def mostly_zero(case: Case, rule: str, learn_more: str, values: Values) -> list[
                 )
             ),
             (f"gradients of {size(whole)} for {size(int(used))} that a step looks up",),
-            largest.sparse.remedy,
+            sparse.remedy,
             learn_more,
             share,
         )
     ]
+
+
+def mostly_zero_part(case: Case) -> float:
+    """Of what the optimizer updates, the part whose gradients could be sparse without other changes; 0 where it is not
+    known."""
+    return _part_of_updated(case, sum(one.whole for one in _dense(case, ZEROS) if not one.sparse.changes))
+
+
+def _part_of_updated(case: Case, whole: int) -> float:
+    updated = max((int(one.get("bytes", 0)) for one in habits(case, "updated")), default=0)
+    return min(1.0, whole / updated) if updated else 0.0
+
+
+def _dense(case: Case, zeros: float) -> list[_Dense]:
+    """Those that the same changes make sparse as the one that takes most, which is the first."""
+    sizes = case.tree.exclusive("alloc_bytes")
+    each = sizes.sum // np.maximum(sizes.count, 1)
+    made_of = case.analysis.inclusive("alloc_bytes")
+    dense = case.operators("aten::embedding_dense_backward") & (made_of > 0)
+    below_dense = case.below(dense)
+    forward = case.operators("aten::embedding")
+    owner = nearest(case.tree.shape, forward)
+    backward = case.in_phase("backward")
+    found: list[_Dense] = []
+    for row in np.flatnonzero(dense & (owner >= 0)).tolist():
+        calls = max(int(case.calls[row]), 1)
+        whole = int(made_of[row]) // calls
+        used = _forward_bytes(case, int(owner[row])) / max(int(case.calls[owner[row]]), 1)
+        if not 0 < used * zeros <= whole:
+            continue
+        if (backward & ~below_dense & (each == whole) & (sizes.count * 2 >= calls)).any():
+            continue  # an output layer of the same size: shared weights have a dense gradient anyway
+        sparse = sparse_gradients(case, int(owner[row]))
+        if sparse.possible:
+            found.append(_Dense(row, int(owner[row]), whole, used, int(case.cost_with_all_below[row]), sparse))
+    if not found:
+        return []
+    largest = max(found, key=lambda one: one.ns)
+    return sorted((one for one in found if one.sparse == largest.sparse), key=lambda one: -one.ns)
 
 
 def _forward_bytes(case: Case, row: int) -> int:

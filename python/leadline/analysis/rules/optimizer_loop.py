@@ -6,6 +6,7 @@ import numpy as np
 
 from leadline.analysis.columns import Mask
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.gradients_in_vain import mostly_zero_part
 from leadline.analysis.rules.optimizer_gain import Update, update_gain
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, times
@@ -17,6 +18,8 @@ _OF_TORCH = (*_FUSED, "Adadelta", "Adafactor", "Adamax", "ASGD", "Muon", "NAdam"
 _SPARSE = r"^aten::(?:_?coalesced?_?|_?indices|_?values|_?sparse_.*|sparse_mask)$"
 """An optimizer calls these for sparse gradients, which its fused form refuses."""
 _UNNAMED = "the optimizer"
+_MOST = 0.5
+"""Of the parameters: where so many have gradients that are mostly zero, updating them in one call is not the remedy."""
 _LONG_NS = 200_000
 """What takes longer each time is work that no other way of calling it spares."""
 
@@ -52,6 +55,8 @@ class OptimizerLoop(Rule):
         kind = str(case.tree.node(row).detail.get("optimizer", _UNNAMED))
         if kind in _IN_ONE_PIECE or (case.matching(FrameKind.OPERATOR, _SPARSE) & case.below(phase)).any():
             return []
+        if mostly_zero_part(case) >= _MOST:
+            return []  # `unused_gradients` says what spares this work; a fused form refuses sparse gradients
         ours = kind in _OF_TORCH or kind == _UNNAMED
         together = (case.matching(FrameKind.OPERATOR, r"^aten::_foreach_") & case.below(phase)).any()
         if not ours and (together or self._is_work(case, inside)):
@@ -68,7 +73,8 @@ class OptimizerLoop(Rule):
             Finding(
                 self.name,
                 Severity.WARNING if share >= values["share"] else Severity.INFO,
-                f"{kind} runs {times(each)} operators a step, {percent(share)} of its time",
+                f"{kind} runs {times(each)} operators a step, {percent(case.share(case.ran_ns(mine)))} of its time "
+                "with calling them",
                 update_gain(case, update),
                 tuple(np.flatnonzero(outer)[:20].tolist()),
                 case.lines([row]),

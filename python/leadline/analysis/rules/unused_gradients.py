@@ -7,7 +7,7 @@ import numpy as np
 
 from leadline.analysis.gains import RECORDING
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Gain, Option, Rule, Severity, Values
-from leadline.analysis.rules.gradients_in_vain import discarded, mostly_zero
+from leadline.analysis.rules.gradients_in_vain import ZEROS, discarded, mostly_zero
 from leadline.analysis.rules.habits import habits, modules_named
 from leadline.analysis.rules.words import listed
 from leadline.schema import FrameKind
@@ -20,7 +20,7 @@ class UnusedGradients(Rule):
     options = (
         Option("share", 5, "%", "of the step in backward passes of such modules; less is not worth a change"),
         Option("info", 1, "%", "a few unused parameters are normal"),
-        Option("zeros", 8, "1", "rows of an embedding's gradient for each that can differ from zero"),
+        Option("zeros", ZEROS, "1", "rows of an embedding's gradient for each that can differ from zero"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:

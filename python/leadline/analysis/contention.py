@@ -11,6 +11,8 @@ from leadline.profiles import Profile, Thread
 from leadline.schema import FrameKind
 from leadline.steps.model import RankSteps
 
+DISPATCH_NS = 2_000.0
+"""What an operator takes without work, were it not called from Python: calling is at least so much of its own time."""
 _ENOUGH_NS = 200_000_000
 """On a core: of less the share in line is an accident."""
 
