@@ -310,3 +310,21 @@ def test_few_samples_and_all_operators_alike_are_no_growth() -> None:
 
     assert titles(25, 4) == []  # twice as many a call as of the others, but by chance
     assert titles(1000, 4) and titles(1000, 8) == []  # beyond chance, unless the others did the same
+
+
+@pytest.mark.parametrize(
+    ("thread", "said"),
+    [("", ""), ("  thread loader | tid=6\n", "is called 51 times a step; runs on the thread loader")],
+)
+def test_of_set_up_nothing_is_said_that_reads_as_if_steps_did_it(thread: str, said: str):
+    """Nothing is known of a line outside of the loop, unless another thread runs it beside the steps."""
+    encode = f"    python encode @ /home/ada/data.py:9\n  {operator('    ', 'aten::sort', 5, 510)}\n"
+    profile = build(
+        "process train.py | pid=5\n  thread MainThread | tid=5\n"
+        + ("" if thread else encode)
+        + "    python main @ /home/ada/train.py:41\n      python step @ /home/ada/train.py:43\n"
+        + f"  {operator('      ', 'aten::mm', 5, 10)}\n"
+        + f"      python step @ /home/ada/train.py:44\n        phase optimizer | time={10 * MS}/10 call_time={10 * MS}/10\n"
+        + (thread + encode if thread else "")
+    )
+    assert known(profile, "/home/ada/data.py", 9) == said

@@ -14,6 +14,7 @@ from leadline.analysis.causes import about_gains, capped, one_of_each_cause
 from leadline.analysis.findings import Failed, Finding, Findings, NotApplicable, Severity
 from leadline.analysis.loop import Loop
 from leadline.analysis.measurable import with_command
+from leadline.analysis.own_lines import own_line_first
 from leadline.analysis.rules import RULES, Rule, RuleError, find, from_file, installed
 from leadline.analysis.rules.vendor import in_words_of
 from leadline.analysis.simulated import Simulated
@@ -47,7 +48,7 @@ def analyze(
     own = {id(rule) for rule in RULES}  # of which a failure is a fault of Leadline
     for rule in chosen:
         try:
-            found += [(rule, one) for one in rule.check(case, values[rule.name])]
+            found += [(rule, own_line_first(case, one)) for one in rule.check(case, values[rule.name])]
         except CannotTell as reason:
             silent.append(NotApplicable(rule.name, str(reason)))
         except Exception as error:

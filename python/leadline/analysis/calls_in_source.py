@@ -11,7 +11,6 @@ import numpy as np
 
 from leadline.analysis.case import Case
 from leadline.analysis.findings import Line
-from leadline.analysis.origin import Origin, origin
 from leadline.schema import FrameKind
 
 _BUILT_IN = frozenset(dir(builtins))
@@ -38,7 +37,7 @@ def user_trees(case: Case) -> Iterator[tuple[str, ast.Module]]:
     frames = case.tree.frames
     rows = np.unique(frames["file"][frames["kind"] == int(FrameKind.PYTHON)])
     for file in sorted(case.tree.tables.strings[row] for row in rows.tolist()):
-        source = case.sources.of(file) if file and origin(file) == Origin.USER else None
+        source = case.sources.of(file) if file and case.is_own(file) else None
         if source is not None and source.tree is not None:
             yield file, source.tree
 

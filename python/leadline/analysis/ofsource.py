@@ -87,16 +87,34 @@ class OfSource(OfSamples):
 
     def line(self, row: int) -> Line | None:
         """The user's line of a node; None where no Python frame is above it."""
-        user = int(self.analysis.scopes.user[row])
+        user = self._own_frame(int(self.analysis.scopes.user[row]))
         if user < 0:
             return None
         node = self.tree.node(user)
         return self.line_at(node.file, node.line, "" if node.name == "<module>" else node.name)
 
+    def is_own(self, file: str) -> bool:
+        """Whether a file is the program's own, and no library's."""
+        return origin(file) == Origin.USER and not self.sources.installed(file)
+
+    def _own_frame(self, user: int) -> int:
+        """The row of a user's line; of the line that calls it, where a package was installed beside the program."""
+        if user < 0 or self.is_own(file := self.tree.node(user).file) or origin(file) != Origin.USER:
+            return user
+        for at in reversed(self.tree.path_rows(user)):
+            if self.tree.kinds[at] in (int(FrameKind.THREAD), int(FrameKind.PROCESS)):
+                break
+            if self.tree.kinds[at] == int(FrameKind.PYTHON) and self.is_own(self.tree.node(at).file):
+                return int(at)
+        return user
+
     def line_at(self, file: str, line: int, function: str = "") -> Line:
         """A line of a file with its text and what it stands in."""
         source = self.sources.of(file)
-        short = short_name(file, self.cwd) if origin(file) == Origin.USER else package_path(file) or file
+        if origin(file) == Origin.USER:
+            short = self.sources.installed(file) or short_name(file, self.cwd)
+        else:
+            short = package_path(file) or file
         if source is None:
             return Line(file, line, function, short)
         return Line(file, line, function, short, source.text(line), self.sources.context(file, line), source.sha256)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from leadline._dataclass import dataclass
+from leadline.analysis.installed import Installed
 from leadline.sources import readable_source
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -105,6 +106,7 @@ class Sources:
         self._ended_ns = ended_ns
         self._hashes = hashes or {}
         self._known: dict[str, Source | None] = {}
+        self._installed = Installed()
         self.changed: set[str] = set()
 
     def of(self, file: str) -> Source | None:
@@ -112,6 +114,11 @@ class Sources:
         if file not in self._known:
             self._known[file] = self._read(file)
         return self._known[file]
+
+    def installed(self, file: str) -> str:
+        """The part of the path that names library code, where a package manager installed the file outside of
+        site-packages; else empty."""
+        return self._installed.path(file)
 
     def context(self, file: str, line: int) -> str:
         """`in the loop at line 41`, `in a comprehension`; empty at top level and where nothing is known."""

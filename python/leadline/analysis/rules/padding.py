@@ -12,10 +12,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from leadline.analysis.calls_in_source import name_of, unique_lines
+from leadline.analysis.calls_in_source import name_of, unique_lines, user_trees
 from leadline.analysis.columns import Rows
 from leadline.analysis.findings import NO_SHAPES
-from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.analysis.rules.habits import habits_listed, provider_facts
 from leadline.schema import FrameKind
@@ -24,9 +23,10 @@ from leadline.units import duration, percent
 _MILLION = 1_000_000
 _FILLS = ("pad_sequence", "pad", "full", "new_full", "full_like", "zeros", "new_zeros", "ones")
 """What a function that joins samples makes a padded batch by."""
-_ASKS = ("padding", "pad_to_max_length", "max_length")
-"""Arguments of tokenizers that ask for padding."""
-
+_ASKS_PLAINLY = frozenset(("pad_to_max_length", "pad_to_multiple_of"))
+_LENGTHS = ("max_length", "longest")
+"""What `padding` is for tokenizers; for convolutions it is a number, "same" or "valid"."""
+_OF_TOKENIZERS = frozenset(("truncation", "max_length", "return_tensors"))
 
 _SORT = "Put rows of similar length into one batch, or pack several into one row."
 _PAD = (
@@ -110,21 +110,15 @@ def _makers(case: Case, rows: Rows) -> list[Line]:
     found: list[Line] = []
     for known in habits_listed(case, "batches"):
         place = known.get("join")
-        if isinstance(place, dict) and origin(str(place.get("file", ""))) == Origin.USER:
+        if isinstance(place, dict) and case.is_own(str(place.get("file", ""))):
             file, first = str(place["file"]), int(place["line"])
             source = case.sources.of(file)
             function = source.function(first) if source is not None else None
             lines = sorted(_filling(function)) if function is not None else []
             found += [case.line_at(file, lines[0] if lines else first, str(place.get("name", "")))]
-    found = found[:1] or _of_the_size(case, rows)
-    if found:
-        return found
-    frames = case.tree.frames
-    files = np.unique(frames["file"][frames["kind"] == int(FrameKind.PYTHON)])
-    for file in sorted(case.tree.tables.strings[row] for row in files.tolist()):
-        source = case.sources.of(file) if file and origin(file) == Origin.USER else None
-        if source is not None and source.tree is not None:
-            found += [case.line_at(file, line) for line in sorted(_asking(source.tree))]
+    found = found[:1] or [line for line in _of_the_size(case, rows) if case.is_own(line.file)]
+    if not found:
+        found = [case.line_at(file, line) for file, tree in user_trees(case) for line in sorted(_asking(tree))]
     return found[:1]
 
 
@@ -143,15 +137,22 @@ def _of_the_size(case: Case, rows: Rows) -> list[Line]:
 
 def _filling(function: ast.AST) -> Iterator[int]:
     for node in ast.walk(function):
-        if isinstance(node, ast.Call) and (
-            name_of(node.func) in _FILLS or any(one.arg in _ASKS for one in node.keywords)
-        ):
+        if isinstance(node, ast.Call) and (name_of(node.func) in _FILLS or _asks_for_padding(node)):
             yield node.lineno
 
 
 def _asking(tree: ast.AST) -> Iterator[int]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and (
-            name_of(node.func) == "pad_sequence" or any(one.arg in _ASKS[:2] for one in node.keywords)
-        ):
+        if isinstance(node, ast.Call) and (name_of(node.func) == "pad_sequence" or _asks_for_padding(node)):
             yield node.lineno
+
+
+def _asks_for_padding(call: ast.Call) -> bool:
+    """`tokenizer(texts, padding="max_length")`, and not `nn.Conv1d(8, 8, 3, padding=1)`."""
+    given = {one.arg: one.value for one in call.keywords}
+    if given.keys() & _ASKS_PLAINLY:
+        return True
+    padding = given.get("padding")
+    if isinstance(padding, ast.Constant):
+        return padding.value is True or padding.value in _LENGTHS
+    return padding is not None and bool(given.keys() & _OF_TOKENIZERS)

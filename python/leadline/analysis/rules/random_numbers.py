@@ -46,7 +46,7 @@ class RandomNumbers(Rule):
         if of_dropout * 2 >= ns:
             less = "in attention first (its fused path on the CPU has none)" if of_attention else ""
             less = less or "or drop fewer and smaller tensors"
-            remedy = f"Use dropout=0 where the task allows it, {less}: this changes the training."
+            remedy = f"Use dropout=0 where the task allows it, {less}, which changes the training."
         else:
             remedy = "Draw the numbers once for many steps, or draw fewer; sums of cheap ones are enough for noise."
         unfused = case.ran_ns(case.below(case.operators(_ATTENTION)) & ~drawn) if of_attention else 0.0

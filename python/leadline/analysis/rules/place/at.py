@@ -51,7 +51,7 @@ def at_line(case: Case, file: str, line: int, what: str = "") -> At | None:
     here = _frames_at(case, file, line)[tree.frame_of]
     booked = (user >= 0) & here[np.maximum(user, 0)]
     rows = np.flatnonzero(booked & _counted(case))
-    rows = rows if len(rows) else np.flatnonzero(booked)  # in a process beside the loop
+    rows = rows if len(rows) else np.flatnonzero(booked & ~_on_loops_thread(case))  # what runs beside the loop
     if not len(rows):
         return None
     names = {frame: tree.text("name", frame) for frame in np.unique(tree.frame_of[rows]).tolist()}
@@ -134,6 +134,13 @@ def cost_of(case: Case) -> Rows:
     tree = case.tree
     time: Rows = np.maximum(tree.exclusive("time").sum, tree.exclusive("cpu_sample").sum)
     return np.maximum(time, tree.exclusive("gpu_time").sum)
+
+
+def _on_loops_thread(case: Case) -> Mask:
+    """Nodes of the thread that runs the loop: those outside of it are set-up, whose time is none of a step's."""
+    loop, thread = loop_of(case), case.analysis.scopes.thread
+    found: Mask = np.zeros(len(thread), np.bool_) if loop is None else thread == thread[loop.anchors[0]]
+    return found
 
 
 def _operator_of(case: Case, rows: Rows, operators: Mask) -> str:
