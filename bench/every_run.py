@@ -93,7 +93,7 @@ def main() -> None:
         (side,) = Path(folder).glob("*.json")
         told = json.loads(side.read_text())
         (path,) = Path(folder).glob("*.leadline")
-        spent = cost_ns(leadline.open(str(path)).meta["cost"]) / leadline.open(str(path)).meta["wall_ns"]
+        spent = cost_ns(leadline.open(str(path)).meta["cost"], shapes=False) / leadline.open(str(path)).meta["wall_ns"]
     rows = []
     for clock, name in enumerate(clocks):
         steps = [medians[clock] for medians in blocks]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 
-NAMES = ("micro", "micro_deep", "micro_short", "gpt", "gpt_thread", "gpt_tiny")
+NAMES = ("micro", "micro_deep", "micro_short", "indexing", "gpt", "gpt_thread", "gpt_tiny")
 
 
 def load(name: str) -> Callable[[], None]:

@@ -127,7 +127,7 @@ TEST_CASE("A call counts as recorded where the autograd number has grown behind 
   CHECK(recorded("main/Square").sum == 2);
 }
 
-TEST_CASE("Inputs that stay are told apart by where they are, others by what they say") {
+TEST_CASE("Input texts that are kept are compared by their address, others by their content") {
   RecordedProgram program;
   static const char* const kName = "aten::mm";
   static const char* const kSmall = R"({"shapes": [[2, 2]]})";

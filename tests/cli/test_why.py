@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
@@ -69,6 +72,37 @@ def test_what_a_set_up_repeats_is_no_step_of_a_program_that_goes_on(
         said.append(capsys.readouterr().err)
     assert said[:3] == ["", "", ""]
     assert "80 steps so far" in said[3]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives threads priorities of their own")
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_look_yields_to_the_program_and_is_silent_once_that_has_ended(
+    ended: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    priorities: list[int] = []
+    may_go_on = threading.Event()
+
+    class Slow(Looks):
+        def read(self) -> SimpleNamespace:
+            priorities.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+            assert may_go_on.wait(60)
+            return super().read()
+
+    for name in ("_FIRST_LOOK_S", "_LAST_LOOK_S"):
+        monkeypatch.setattr(why, name, 0.0)
+    watch = watched(monkeypatch, training(steps=60))
+    watch.look_now(PART, 8.0)
+    monkeypatch.setattr(live, "LiveRun", Slow(training(steps=80)))
+    before, own = set(threading.enumerate()), os.getpriority(os.PRIO_PROCESS, 0)
+    for _ in range(2):  # the second time one is under way
+        watch.look(PART)
+    (looking,) = set(threading.enumerate()) - before
+    if ended:
+        watch.end()
+    may_go_on.set()
+    looking.join(60)
+    assert priorities == [19] and os.getpriority(os.PRIO_PROCESS, 0) == own
+    assert ("80 steps so far" in capsys.readouterr().err) is not ended
 
 
 def test_the_verdict_of_the_whole_run_is_said_unless_it_is_the_same(

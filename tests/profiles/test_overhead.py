@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from leadline._own_cost import cost_ns, slower_by
+from leadline._own_cost import beside_ns, cost_ns, slower_by
 from leadline.profiles.build import build
 from leadline.profiles.overhead import Overhead, overhead
 from leadline.report.phrases import cost_text
@@ -25,18 +25,27 @@ def duty(ratio: Any, low: Any, high: Any) -> dict[str, Any]:
 
 
 def test_a_share_of_the_run_is_a_larger_share_of_the_run_without_measuring() -> None:
-    # A second in which calls took a quarter, and as much beside them: half a second is left.
-    assert slower_by(0.25) == pytest.approx(1.0)
+    assert slower_by(0.5) == pytest.approx(1.0)
     assert slower_by(0.0) == slower_by(-1.0) == 0.0
-    assert slower_by(7.0) == slower_by(0.6)  # of several threads
+    assert slower_by(7.0) == slower_by(0.96)  # of several threads
 
 
 def test_a_budget_counts_what_calls_cost_beside_them_and_writing() -> None:
-    assert cost_ns({"callbacks_ns": 300, "flush_ns": 50, "events": 2}) == 650
+    cost = {"callbacks_ns": 300, "flush_ns": 50, "events": 2}
+    assert cost_ns(cost, shapes=False) == 350 + 2 * beside_ns(shapes=False)
+    assert cost_ns(cost, shapes=True) == 350 + 2 * beside_ns(shapes=True) > cost_ns(cost, shapes=False)
+
+
+def test_what_an_operator_costs_beside_the_calls_depends_on_whether_its_inputs_are_recorded() -> None:
+    # A run of a second: a tenth in our calls, and so many events that as much again is beside them.
+    for shapes in (False, True):
+        cost = {"percent": 10.0, "callbacks_ns": 100e6, "events": 100e6 / beside_ns(shapes)}
+        found = overhead(told(cost=cost, asked={"shapes": shapes}))
+        assert found == Overhead(pytest.approx(0.25), False)  # 0.2 s of it, and 0.8 s without
 
 
 def test_steps_that_were_left_out_win_over_the_estimate_where_they_tell() -> None:
-    stated = {"percent": 25.0, "callbacks_ns": 1}
+    stated = {"percent": 50.0}
     assert overhead(told(cost=stated)) == Overhead(pytest.approx(1.0), False)
     assert overhead(told(cost=stated, processes=[duty(1.4, 1.35, 1.45)])) == Overhead(pytest.approx(0.4), True)
     assert overhead(told(cost=stated, processes=[duty(1.4, 0.9, 2.1)])) == Overhead(pytest.approx(1.0), False)
@@ -59,8 +68,8 @@ def test_what_is_no_number_says_nothing(meta: dict[str, Any]) -> None:
 
 def test_the_report_and_the_verdict_say_the_same_overhead() -> None:
     for meta, said in (
-        ({"cost": {"percent": 25.0}}, "overhead about 100 %"),
-        ({"cost": {"percent": 25.0}, "processes": [duty(1.4, 1.35, 1.45)]}, "overhead 40 %"),
+        ({"cost": {"percent": 50.0}}, "overhead about 100 %"),
+        ({"cost": {"percent": 50.0}, "processes": [duty(1.4, 1.35, 1.45)]}, "overhead 40 %"),
     ):
         profile = told(**meta)
         assert cost_text(cost(profile)) == said

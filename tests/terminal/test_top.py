@@ -15,6 +15,7 @@ from leadline.cli.main import main
 from leadline.cli.top import find_part
 from leadline.profiles import ProfileFileError, open_profile
 from leadline.profiles.live import LiveRun
+from leadline.profiles.overhead import overhead
 from leadline.report.live import live_facts, live_text
 from leadline.report.live_view import LiveView
 from leadline.terminal.top import TopApp
@@ -75,6 +76,8 @@ def test_what_a_program_does_now(running, tmp_path: Path, capsys) -> None:
 
     first = until(lambda: (look := looked()) and live_facts(look).steps_so_far and look)
     second = until(lambda: (look := run.read()) is not first and look.now is not first.now and look)
+    cost = overhead(second.whole)
+    assert cost is not None and 0 < cost.share < 1 and not cost.measured  # of a program that has not ended, too
     before, now = live_facts(first), live_facts(second)
     assert now.steps_so_far > before.steps_so_far and 0 < now.steps == now.steps_so_far - before.steps_so_far
     assert now.step_ns > 10 * 2_000_000 and not now.ended and now.seconds > 0

@@ -94,19 +94,20 @@ uint64_t key_of(const Values& inputs, const char* name, size_t zeros) noexcept {
   return key | 1;
 }
 
-// A text may stand in one of two places beside each other.
-Kept* places_of(uint64_t key) noexcept { return &g_kept[hash_mix(key, 1) % kKept & ~size_t{1}]; }
+// A text may stand in any of the places beside each other that its key leads to.
+constexpr size_t kWays = 2;
+Kept* places_of(uint64_t key) noexcept { return &g_kept[hash_mix(key, 1) % (kKept / kWays) * kWays]; }
 
 const char* kept(uint64_t key) noexcept {
   const Kept* const place = places_of(key);
-  for (const Kept* slot = place; slot != place + 2; ++slot)
+  for (const Kept* slot = place; slot != place + kWays; ++slot)
     if (slot->key.load(std::memory_order_acquire) == key) return slot->text.load(std::memory_order_relaxed);
   return nullptr;
 }
 
 void keep(uint64_t key, const std::string& text) {
   Kept* const place = places_of(key);
-  for (Kept* slot = place; slot != place + 2; ++slot) {
+  for (Kept* slot = place; slot != place + kWays; ++slot) {
     const char* nothing = nullptr;
     if (slot->text.load(std::memory_order_relaxed) != nullptr) continue;
     auto* const copy = new char[text.size() + 1];

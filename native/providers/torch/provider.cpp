@@ -218,7 +218,7 @@ bool sees_operator(const Symbols& symbols, const ProviderCall& run_known_operato
 TensorLayout layout_from(const ProviderStatus& told) {
   const auto bytes = [&](const char* name) { return static_cast<uint32_t>(status_value<int64_t>(told, name, 0)); };
   return {bytes("tensor_storage"),  bytes("tensor_geometry"), bytes("tensor_counter"), bytes("tensor_type"),
-          bytes("counter_version"), bytes("storage_data"),    bytes("storage_bytes")};
+          bytes("counter_version"), bytes("storage_data"),    bytes("storage_bytes"),  bytes("storage_device")};
 }
 
 std::unique_ptr<ObserverContext> learn_tags(const RecordFunction& function) {

@@ -16,6 +16,7 @@ struct TensorLayout {
   uint32_t version = 0;  // in the counter
   uint32_t data = 0;     // in the storage
   uint32_t bytes = 0;    // in the storage
+  uint32_t device = 0;   // in the storage; 0: not known
 };
 
 template <typename T>
@@ -46,6 +47,11 @@ class TensorAt {
   // 0 without memory.
   uint64_t data() const noexcept { return storage() == 0 ? 0 : at<uint64_t>(storage(), layout_.data); }
   uint64_t bytes() const noexcept { return at<uint64_t>(storage(), layout_.bytes); }
+  // c10::Device begins with its type. Of a storage; false where that is not known.
+  bool is_on_cpu() const noexcept {
+    constexpr uint8_t kCpu = 0;
+    return layout_.device != 0 && at<uint8_t>(storage(), layout_.device) == kCpu;
+  }
 
  private:
   const TensorLayout& layout_;

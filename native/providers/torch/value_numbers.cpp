@@ -88,10 +88,9 @@ Place place_for(uint64_t address) noexcept {
 constexpr uint64_t kWhole = 64;  // so few bytes are read as they are: their value is their number
 
 // Words here and there, the first and the last among them.
-uint64_t sample(uint64_t number, uint64_t data, uint64_t bytes) noexcept {
-  constexpr uint64_t kWords = 16;
+uint64_t sample(uint64_t number, uint64_t data, uint64_t bytes, uint64_t words) noexcept {
   const uint64_t last = bytes - sizeof(uint64_t);
-  for (uint64_t i = 0; i < kWords; ++i) number = hash_mix(number, at<uint64_t>(data, last * i / (kWords - 1)));
+  for (uint64_t i = 0; i < words; ++i) number = hash_mix(number, at<uint64_t>(data, last * i / (words - 1)));
   return number;
 }
 
@@ -105,27 +104,43 @@ uint32_t version_of(const TensorAt& tensor, const Slot& slot) noexcept {
                                : slot.version.load(std::memory_order_relaxed);
 }
 
+// Memory that torch's allocators made.
+uint64_t number_of_ours(const TensorAt& tensor, const Slot& slot) noexcept {
+  constexpr uint64_t kWords = 16;
+  const bool on_cpu = is_of_cpu(slot);
+  // Tensors of inference mode have no version; of memory of the CPU the words that are read tell what was written.
+  if (tensor.counter() == 0 && !on_cpu) return kUnknown;
+  const uint32_t version = version_of(tensor, slot);
+  const uint64_t number = version == slot.version.load(std::memory_order_relaxed)
+                              ? slot.number.load(std::memory_order_relaxed) & ~kTag
+                              : hash_mix(slot.serial.load(std::memory_order_relaxed), version + 1);
+  if (!on_cpu) return number;
+  const uint64_t bytes = tensor.bytes();
+  if (bytes <= kWhole) return hash_bytes(reinterpret_cast<const char*>(tensor.data()), bytes);  // a number of Python's
+  return sample(number, tensor.data(), bytes, kWords);
+}
+
+// Memory of the CPU that torch's allocators did not make, or made before: only its place and its content tell it, so
+// more of that is read, lest batches that a loader makes at the same place look alike.
+uint64_t number_of_others(const TensorAt& tensor) noexcept {
+  constexpr uint64_t kWords = 128;
+  if (!tensor.is_on_cpu()) return kUnknown;
+  const uint64_t bytes = tensor.bytes();
+  const uint64_t version = tensor.counter() != 0 ? at<uint32_t>(tensor.counter(), g_layout.version) : 0;
+  if (bytes <= kWhole) return hash_bytes(reinterpret_cast<const char*>(tensor.data()), bytes);
+  return sample(hash_mix(tensor.data(), version), tensor.data(), bytes, kWords);
+}
+
 uint64_t number_of(uint64_t address) noexcept {
   if (address == 0) return kUnknown;
   const TensorAt tensor(g_layout, address);
   const uint64_t dimensions = tensor.dimensions();
   if (dimensions > kDimensions) return kUnknown;
   const uint64_t data = tensor.data();
+  if (data == 0) return kUnknown;
   const Slot* const slot = slot_of(data);
-  if (slot == nullptr) return kUnknown;
-  const bool on_cpu = is_of_cpu(*slot);
-  // Tensors of inference mode have no version; of memory of the CPU the words that are read tell what was written.
-  if (tensor.counter() == 0 && !on_cpu) return kUnknown;
-  const uint32_t version = version_of(tensor, *slot);
-  const uint64_t bytes = on_cpu ? tensor.bytes() : 0;
-  uint64_t number = version == slot->version.load(std::memory_order_relaxed)
-                        ? slot->number.load(std::memory_order_relaxed) & ~kTag
-                        : hash_mix(slot->serial.load(std::memory_order_relaxed), version + 1);
-  if (on_cpu && bytes <= kWhole) {  // such as a number of Python's
-    number = hash_bytes(reinterpret_cast<const char*>(data), bytes);
-  } else if (on_cpu) {
-    number = sample(number, data, bytes);
-  }
+  uint64_t number = slot != nullptr ? number_of_ours(tensor, *slot) : number_of_others(tensor);
+  if (number == kUnknown) return kUnknown;
   for (uint64_t i = 0; i < dimensions; ++i) number = hash_mix(hash_mix(number, tensor.size(i)), tensor.stride(i));
   return hash_mix(number, tensor.offset()) | 1;
 }

@@ -4,9 +4,12 @@
 // operator that is called with arguments and numbers of an earlier call computes the same again. Values are not
 // compared; of memory of the CPU some words are read too, since others (NumPy) may share it and write to it unseen.
 //
-// A lower bound. A number of its own has what random numbers or uninitialised memory went into, what was written in a
-// way that is not seen (the version counts that), and what torch's allocators did not make. Tables have a fixed size;
-// what falls out of them is not recognised. No lock.
+// Memory that torch's allocators did not make (`torch.from_numpy`) is known by its address and more of its content,
+// where it is the CPU's.
+//
+// A lower bound. A number of its own has what random numbers or uninitialised memory went into, and what was written in
+// a way that is not seen (the version counts that). Tables have a fixed size; what falls out of them is not recognised,
+// or by its content only. No lock.
 #pragma once
 
 #include <atomic>
@@ -28,7 +31,7 @@ struct PaddingSums {
 
 class ValueNumbers {
  public:
-  // What was made before has no number. Without a layout there are none.
+  // What was made before is known by its content only. Without a layout there are none.
   static void begin(const TensorLayout& layout) noexcept;
   static void stop() noexcept { on_.store(false); }
   // Before that: torch.ones(1), which has a list of this one number among its arguments.

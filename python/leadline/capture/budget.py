@@ -151,12 +151,14 @@ def keep_budget(
     everything = Switch(ORDER[-1], lambda: session.pause("budget"), lambda: session.resume("budget"))
     switches = [*(Switch(one.pausable, one.pause, one.resume) for one in can_pause), everything]
     switches.sort(key=lambda one: ORDER.index(one.name))
-    return BudgetKeeper(Budget(session.options.budget, switches), lambda: cost_so_far(native), note)
+    return BudgetKeeper(
+        Budget(session.options.budget, switches), lambda: cost_so_far(native, session.options.shapes), note
+    )
 
 
-def cost_so_far(native: Native) -> int:
-    """What measuring has cost this process, in ns."""
-    return int(cost_ns(Stats.of(native.stats()).cost))
+def cost_so_far(native: Native, shapes: bool) -> int:
+    """What measuring has cost this process, in ns. `shapes`: inputs of operators are recorded."""
+    return int(cost_ns(Stats.of(native.stats()).cost, shapes))
 
 
 def parse_percent(text: str) -> float:

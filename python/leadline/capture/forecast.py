@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from leadline._dataclass import dataclass
-from leadline._own_cost import BESIDE
+from leadline._own_cost import beside_ns
 from leadline.capture.config import Options
 from leadline.capture.native import Native, load_native
 
@@ -81,7 +81,7 @@ def forecast(options: Options) -> Forecast:
         most_paths_bytes=options.max_nodes * PATH_BYTES,
         window_bytes=options.trace_max_events * EVENT_BYTES if options.trace is not None else 0,
         sampled_thread_bytes=SAMPLED_THREAD_BYTES if options.sample_hz else 0,
-        event_ns=(1 + BESIDE) * calls_ns / max(after["events"] - before["events"], 1),
+        event_ns=calls_ns / max(after["events"] - before["events"], 1) + beside_ns(options.shapes),
         sample_ns=sample_ns,
         samples_share=sample_ns * options.sample_hz / 1e9,
         looks_share=LOOK_NS * options.wait / 1e9,

@@ -15,6 +15,7 @@ import shlex
 import shutil
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -39,6 +40,9 @@ _HZ = 49.0
 """Samples a second of each thread and kind: 30 s of a step tell a share to 3 points, and cost under 0.5 %."""
 _WAIT_HZ = 20.0
 _FLUSH_S = 2.0
+_NICE = 19
+_LAST_LOOK_S = 5.0
+"""For a look that the end of the program overtook; where others fill the cores it can take longer, and is let go."""
 _NOTABLE = 0.1
 """Of the step: a remedy that gains less is no news at the end."""
 _ALIKE = 1.25
@@ -151,6 +155,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.format == "text":
         say(f"measuring; prints the verdict within {arguments.seconds:g} s, or when the program ends")
     status, path, _ = verb.measure(asked, _options(arguments), watch.look)
+    watch.end()
     if path is not None:
         from leadline.profiles import ProfileFileError, open_profile
 
@@ -201,15 +206,24 @@ class Watch:
         self._next_s = _FIRST_LOOK_S
         self._said: Verdict | None = None
         self._steps_before = 0
+        self._looking: threading.Thread | None = None
+        self._program_ended = False
         self.ended_it = False
 
     def look(self, part: PartDirectory) -> None:
-        """Called twice a second; costs something only now and then."""
+        """Called twice a second; costs something only now and then. What costs runs in a thread that takes only what
+        the program leaves of the cores: a step whose threads wait for each other is as late as the one that yields."""
         passed = time.monotonic() - self._began
-        if passed < self._next_s or self.ended_it or (self._said is not None and not self._steps):
+        looks_still = self._looking is not None and self._looking.is_alive()
+        if passed < self._next_s or looks_still or self.ended_it or (self._said is not None and not self._steps):
             return
         self._next_s = min(passed * 1.5, passed + 10)
+        self._looking = threading.Thread(target=self._look_aside, args=(part, passed), daemon=True)
+        self._looking.start()
+
+    def _look_aside(self, part: PartDirectory, passed: float) -> None:
         with contextlib.suppress(Exception):  # the program goes on, whatever a look meets
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)  # of this thread alone, on Linux
             self.look_now(part, passed)
 
     def look_now(self, part: PartDirectory, passed: float) -> None:
@@ -226,13 +240,19 @@ class Watch:
             return
         if self._said is None and self._format == "text":
             verdict = judge(profile)
-            if verdict.kind != "cannot_tell" and verdict.kind in CLASSES:
+            if verdict.kind != "cannot_tell" and verdict.kind in CLASSES and not self._program_ended:
                 self._said = verdict
                 _print(verdict, str(part.output), sys.stderr, so_far=True)
                 if not self._steps:
                     say("the program continues and is measured until it ends; Ctrl-C ends it")
         if self._steps and steps >= self._steps:
             self._end(profile)
+
+    def end(self) -> None:
+        """The program has ended: a look that is not finished says nothing more."""
+        self._program_ended = True
+        if self._looking is not None:
+            self._looking.join(_LAST_LOOK_S)
 
     def _end(self, profile: Profile) -> None:
         """SIGINT to the process that trains, as Ctrl-C would; its handlers and finally clauses run."""

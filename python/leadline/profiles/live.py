@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 from leadline import _package
 from leadline._dataclass import dataclass, replace
@@ -15,6 +16,7 @@ from leadline.profiles.errors import ProfileFileError
 from leadline.profiles.interval import between
 from leadline.profiles.merge import merge_tables
 from leadline.profiles.meta import complete_meta, well_typed
+from leadline.profiles.overhead import stated_in
 from leadline.profiles.profile import Profile
 from leadline.profiles.reader import open_segment
 from leadline.profiles.tables import Tables
@@ -71,12 +73,17 @@ class LiveRun:
             raise ProfileFileError(f"No process has written into {self.directory} yet.")
         if not pieces and self._last is not None:
             return replace(self._last, age_s=self._age_s(part), ended=_ended(part))
-        records = tuple(replace(one, record=well_typed(one.record)) for one in part.processes)
+        records = tuple(replace(one, record=self._record(one)) for one in part.processes)
         meta = complete_meta(_package.build_meta(replace(part, processes=records, session=well_typed(part.session))))
         whole = Profile(merge_tables(list(self._tables.values())), meta)
         now = Profile(merge_tables(pieces), meta)
         self._last = LiveReading(now, whole, seconds, self._age_s(part), _ended(part))
         return self._last
+
+    def _record(self, process: _package.ProcessPart) -> dict[str, Any]:
+        """What a process says of itself; what measuring it costs, its segment says until it has ended."""
+        record, tables = well_typed(process.record), self._tables.get(process.stem)
+        return record if record.get("cost") or tables is None else {**record, **stated_in(tables)}
 
     def _age_s(self, part: _package.Part) -> float:
         running = [process for process in part.processes if not process.complete and process.stem in self._stamps]

@@ -27,6 +27,7 @@ from leadline.profiles.flight import read_flight
 from leadline.profiles.interval import Between, between
 from leadline.profiles.merge import merge_tables
 from leadline.profiles.meta import complete_meta, well_typed
+from leadline.profiles.overhead import stated_in
 from leadline.profiles.profile import Profile
 from leadline.profiles.reader import open_segment
 from leadline.profiles.roll_marks import going_on, segments_at, settled_mark
@@ -133,7 +134,7 @@ class _Rolled:
         self.finished: set[str] = set()
         """Stems of processes that have done nothing since."""
         self._began_ns: dict[str, int] = {}
-        self._cost: dict[str, tuple[dict[str, int], int]] = {}
+        self._cost: dict[str, dict[str, Any]] = {}
         self._begun: set[str] = set()
         """Of those, whose first step in the file begins where a step of the file before ended."""
         self._bounds = self._extremes = 0
@@ -148,10 +149,7 @@ class _Rolled:
             self._began_ns[process.stem] = int(then["processes"]["end_ns"][0])
         self._bounds += made.bounds
         self._extremes += made.extremes
-        if made.tables.rows("own_cost") and made.tables.rows("processes"):
-            cost = {name: int(values[0]) for name, values in made.tables["own_cost"].items()}
-            span = made.tables["processes"]["end_ns"] - made.tables["processes"]["start_ns"]
-            self._cost[process.stem] = cost, int(span[0])
+        self._cost[process.stem] = stated_in(made.tables)
         return made.tables
 
     def described(self, part: _package.Part) -> _package.Part:
@@ -162,9 +160,8 @@ class _Rolled:
 
     def _record(self, process: _package.ProcessPart) -> dict[str, Any]:
         record, began_ns = process.record, self._began_ns.get(process.stem)
-        if process.stem in self._cost and (began_ns is not None or not record.get("cost")):
-            cost, wall_ns = self._cost[process.stem]
-            record = {**record, "cost": cost, "wall_ns": wall_ns}
+        if began_ns is not None or not record.get("cost"):
+            record = {**record, **self._cost.get(process.stem, {})}
         if process.stem in self._begun:
             record = {**record, "first_step_begun": True}
         return record if began_ns is None else {**record, "started_at_ns": began_ns}

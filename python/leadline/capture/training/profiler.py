@@ -382,7 +382,8 @@ _BY = "budget"
 
 def _cost_ns() -> float:
     """What measuring has cost this process since the file was begun."""
-    return float(cost_so_far(CURRENT.native)) if CURRENT.native is not None else 0.0
+    session, native = CURRENT.session, CURRENT.native
+    return float(cost_so_far(native, session.options.shapes)) if session is not None and native is not None else 0.0
 
 
 def _stop_at_exit(profiler: TrainingProfiler) -> None:

@@ -18,6 +18,8 @@ _SIZES, _STRIDES, _OFFSET, _ELEMENTS = (3, 5, 7), (1009, 101, 11), 13, 4099
 _INLINE = 5
 _TYPES = {"float32": 6, "float64": 7, "int64": 4, "bool": 11}
 """c10::ScalarType, by which c10::TypeMeta numbers them."""
+_DEVICES, _ANY = {"cpu": 0, "meta": 14}, 0xFF
+"""c10::DeviceType, and its index of no device in particular, of one byte each."""
 _VERSIONS = (16, 24)
 """Bytes into the version counter: behind its table of methods and what counts its references."""
 
@@ -65,6 +67,7 @@ def _found(torch: ModuleType, memory: int) -> dict[str, int]:
         "counter_version": version,
         "storage_data": 8 * data[0],
         "storage_bytes": 8 * size[0],
+        "storage_device": _device(torch, memory),
     }
 
 
@@ -92,6 +95,17 @@ def _type(torch: ModuleType, memory: int) -> int:
         tensor = torch.zeros(_SIZES, dtype=getattr(torch, name), device="cpu")
         halves = struct.unpack(f"<{4 * _WORDS}H", os.pread(memory, 8 * _WORDS, tensor._cdata))
         found &= {2 * at for at, half in enumerate(halves) if half == number}
+    return found.pop() if len(found) == 1 else 0
+
+
+def _device(torch: ModuleType, memory: int) -> int:
+    """Bytes to the type of a storage's device; 0 where that is not found at exactly one place."""
+    found = set(range(0, 8 * _STORAGE_WORDS, 2))
+    for name, number in _DEVICES.items():
+        storage = torch.zeros(_SIZES, device=name).untyped_storage()
+        told = struct.unpack(f"<{8 * _STORAGE_WORDS}B", os.pread(memory, 8 * _STORAGE_WORDS, storage._cdata))
+        # behind the type stands which one of that type: any
+        found &= {at for at in found if told[at] == number and told[at + 1] == _ANY}
     return found.pop() if len(found) == 1 else 0
 
 
