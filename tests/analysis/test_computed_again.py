@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.analysis.test_findings import training
 
 from leadline.analysis.analyze import analyze
@@ -27,6 +28,23 @@ def test_a_function_that_computes_again_is_named_where_it_is_called():
     assert (one.lines[0].short, one.lines[0].line) == ("train.py", 43)
     assert one.severity.value == "warning"
     assert "register_buffer" in one.remedy
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("terms = polynomials(laplacian(graph), 3)", "polynomials(laplacian(graph), 3) computes again"),
+        (f"terms = polynomials({'graph, ' * 20})", "polynomials(...) computes again"),
+        ("terms = polynomials(graph) @ laplacian(graph)", "forward computes again"),
+        ("terms = graph @ graph", "forward computes again"),
+    ],
+)
+def test_the_call_of_the_line_is_named_where_there_is_one(line: str, said: str, tmp_path):
+    file = tmp_path / "net.py"
+    file.write_text(f"def forward(x, graph):\n    {line}\n    return terms\n")
+    (one,) = found(AT, f"  python forward @ {file}:2", "    " + again(40, 20, 39), f"  python forward @ {file}:3",
+                   "    " + again(10, 10, 0))  # fmt: skip
+    assert one.title.startswith(said), one.title
 
 
 def test_a_line_that_computes_something_new_as_well_is_not_named_for_all_of_it():

@@ -58,6 +58,22 @@ def only_call(case: Case, row: int) -> str:
     return called.pop() if len(called) == 1 else ""
 
 
+def outermost_call(case: Case, row: int) -> str:
+    """`polynomials(laplacian(graph), 3)`: the call on the user's line of a node that holds all others there, without
+    what it is given where that is long. Empty where the source cannot be read, or two stand beside each other."""
+    line = case.line(row)
+    source = case.sources.of(line.file) if line is not None else None
+    if line is None or source is None or source.tree is None:
+        return ""
+    calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call) and node.lineno == line.line]
+    inner = {id(below) for node in calls for below in ast.walk(node) if below is not node}
+    outer = [node for node in calls if id(node) not in inner]
+    if len(outer) != 1:
+        return ""
+    whole, name = ast.unparse(outer[0]), ast.unparse(outer[0].func)
+    return whole if len(whole) <= 2 * _LONGEST else f"{name}(...)" if len(name) <= _LONGEST else ""
+
+
 def hooks_of(tree: ast.AST) -> dict[str, str]:
     """Functions that are given to `register_forward_hook` and its like, or make what is given: by which of these."""
     names: dict[str, str] = {}

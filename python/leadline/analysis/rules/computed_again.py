@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.analysis.calls_in_source import outermost_call
 from leadline.analysis.columns import Mask, Rows, above, subtree_sums
 from leadline.analysis.functions import function_of_line
 from leadline.analysis.rules.base import Case, Finding, Severity, Values
@@ -61,11 +62,12 @@ def computed_again(case: Case, rule: str, learn_more: str, values: Values, named
         if case.share(group.value) < values["info"] / 2:
             continue  # views of what is logged or saved compute nothing, whatever the Python around them takes
         often = case.per_step(float((part * calls)[here].max(initial=0)))
+        what = _what(case, group.row, group.rows)
         made.append(
             Finding(
                 rule,
                 Severity.WARNING if share >= values["share"] else Severity.INFO,
-                f"{_what(case, group.row)} computes again what it computed before, {percent(share)} of the step",
+                f"{what} computes again what it computed before, {percent(share)} of the step",
                 case.and_warm(
                     case.gain_of(group.rows, int(group.value + python), (0.5, 0.9, 1), "the calls with equal inputs")
                 ),
@@ -123,7 +125,9 @@ def _lines(case: Case, row: int) -> list[int]:
     return [row if tree.kinds[row] == int(FrameKind.PYTHON) else parent, *([outer] if outer > 0 else [])]
 
 
-def _what(case: Case, row: int) -> str:
+def _what(case: Case, row: int, rows: Rows) -> str:
     if case.tree.kinds[row] == int(FrameKind.MODULE):
         return case.name(row)
+    if len(np.unique(case.tree.frame_of[rows])) == 1 and (call := outermost_call(case, row)):
+        return call
     return case.function(row) or "This line"
