@@ -57,7 +57,7 @@ def test_numbers_of_nodes_are_the_same_in_successive_segments_and_in_their_event
     assert len(paths[0]) < len(paths[1]) < len(paths[2])
     for earlier, later in pairwise(paths):
         assert later[: len(earlier)] == earlier
-    assert [one for one in paths[0] if "[waits" not in one][-1].endswith("/a")
+    assert sum(one.endswith("/a") for one in paths[0]) == 1  # samples may have found other lines
     # The window was closed before the first segment: its events belong to every later one as well.
     for name in ("first", "second", "third"):
         segment, events = (place.folder / f"{name}.{end}" for end in ("segment", "events"))
