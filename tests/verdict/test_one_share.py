@@ -75,6 +75,16 @@ def test_what_a_finding_says_is_not_said_again_with_the_parts_of_the_step(rule: 
     assert sum(name in fact.lower() for fact in facts) == 1
 
 
+def test_what_the_sentence_says_of_a_function_is_no_fact_as_well() -> None:
+    lines = ("python main @ /home/ada/train.py:43", "  python prepare @ /home/ada/data.py:6 | cpu_sample=300000000/400")
+    profile = training(*lines)
+    verdict = profile.verdict
+    assert verdict.kind == "python" and "prepare takes" in verdict.sentence
+    assert any(one.rule == "python_overhead" for one in profile.findings())
+    assert [fact for fact in verdict.because if "% of the step in Python code" in fact] == []
+    assert "python_overhead" in [fix.rule for fix in verdict.fixes]
+
+
 def dropping(ms: float, other_ms: float = 0) -> tuple[Verdict, Finding]:
     other = (
         ("python main @ /home/ada/train.py:47", operator("  ", "aten::to_dense", other_ms, STEPS)) if other_ms else ()

@@ -11,6 +11,7 @@ from leadline.analysis.findings import Finding, Findings
 from leadline.analysis.functions import METRIC
 from leadline.analysis.rules.communication import late_rank
 from leadline.analysis.rules.late_line import late_line
+from leadline.analysis.rules.python_overhead import IN_PYTHON
 from leadline.analysis.waiting import METRIC as WAIT
 from leadline.engines import engines_of, together
 from leadline.engines.words import sentence as serving_sentence
@@ -86,6 +87,7 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
     ranked = [one for one in telling(found, made) if one.rule not in _SYMPTOMS or resource.kind == "launch"]
     said = [one for one in ranked if _explains(one, made) and one.rule not in _SYMPTOMS]
     said = [one for one in said if one.rule != NOT_EXPLAINED or not _at(one, _first(resource.part))]
+    said = [one for one in said if not _in_sentence(one, resource)]
     others = crowd(case)
     sentence, place = _sentence(made, resource, ask, others.who)
     if resource.kind == "ranks":
@@ -128,7 +130,7 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
         place,
         (
             *of_place(case, place),
-            *_with_reason(remarks, [*incomplete(profile)[:1], *facts][:_MOST_FACTS], proposed, ranked),
+            *_with_reason(remarks, [*incomplete(profile)[:1], *facts][:_MOST_FACTS], proposed, ranked, resource),
         ),
         tuple(replace(one, tried=of_rule(profile.tried, one.rule)) for one in proposed),
         trust(profile, made, samples, case.failed),
@@ -334,12 +336,14 @@ def _place(one: Finding) -> Place | None:
     return place_of(one.lines[0]) if one.lines else None
 
 
-def _with_reason(remarks: Remarks, facts: list[str], proposed: Sequence[Fix], found: list[Finding]) -> list[str]:
+def _with_reason(
+    remarks: Remarks, facts: list[str], proposed: Sequence[Fix], found: list[Finding], resource: Resource
+) -> list[str]:
     """The facts with the finding whose remedy is proposed first, in place of the last one where there are many."""
     top = proposed[0] if proposed else None
     of_top = (one for one in found if top and one.rule == top.rule and _place(one) == top.place)
     first = next(of_top, None)
-    if first is None or any(one.startswith(_title(first)) for one in facts):
+    if first is None or _in_sentence(first, resource) or any(one.startswith(_title(first)) for one in facts):
         return facts
     where = _line(first)
     if first.rule == NOT_EXPLAINED and where and any(f"{where} " in f"{one} " for one in facts):
@@ -350,6 +354,11 @@ def _with_reason(remarks: Remarks, facts: list[str], proposed: Sequence[Fix], fo
 def _at(one: Finding, place: Place | None) -> bool:
     """Whether the sentence has named that line."""
     return place is not None and bool(one.lines) and (one.lines[0].file, one.lines[0].line) == (place.file, place.line)
+
+
+def _in_sentence(one: Finding, resource: Resource) -> bool:
+    """Whether the sentence says what the title says: how much of the step a function of Python takes."""
+    return resource.kind == "python" and one.title.endswith(IN_PYTHON) and _at(one, _first(resource.part))
 
 
 def _short(name: str) -> str:

@@ -53,6 +53,9 @@ _WORTH_A_COMPILER = 0.2
 _TOO_FEW = 5
 """Samples of a function that say nothing."""
 
+IN_PYTHON = "in Python code, not in operators"
+"""How the title of a function ends that takes time itself."""
+
 
 class PythonOverhead(Rule):
     name = "python_overhead"
@@ -280,7 +283,7 @@ def _title(case: Case, one: SampledFunction, inside: Inside | None, values_to: S
     if values_to:
         return f"{one.name} makes tensors of lists or tuples element by element, {share}"
     subject = f"{inside.name} in {one.name}" if inside is not None and inside.share >= _NEARLY_ALL else one.name
-    return f"{subject} takes {share} in Python code, not in operators"
+    return f"{subject} takes {share} {IN_PYTHON}"
 
 
 def _of_function(one: SampledFunction, inside: Inside | None) -> str:
