@@ -51,7 +51,26 @@ def test_child_processes_have_the_cores_only_as_far_as_they_ran(
 ) -> None:
     found = of(main, each)
     assert (found.who, found.children) == (who, children)
+    assert found.own == ("other" not in who)
     assert found.do.startswith(do)
+
+
+@pytest.mark.parametrize(("number", "each", "own"), [(3, 0.6, True), (3, 0.2, False), (2, 0.9, False)])
+def test_threads_of_the_program_that_compute_all_the_time_are_no_other_program(
+    number: int, each: float, own: bool
+) -> None:
+    lines = ["process train.py | pid=5"]
+    for tid in range(5, 5 + number):
+        lines += [
+            f"  thread {'MainThread' if tid == 5 else 'pool'} | tid={tid} wall_ns={WALL} cpu_ns={int(each * WALL)}",
+            "    python main @ /home/ada/train.py:44",
+            f"      operator aten::mm | time={MS * STEPS}/{STEPS} call_time={MS * STEPS}/{STEPS}",
+        ]
+    profile = build("\n".join(lines))
+    profile.meta["available"] = {"torch": {"habits": {"threads": {"threads": 2, "cores": 2}}}}
+    found = crowd(case_of(profile))
+    assert found.own == own
+    assert found.who == (f"{number} threads of the program share 2 cores" if own else Crowd().who)
 
 
 def test_fewer_processes_are_advised_where_they_would_do_and_leave_a_core():

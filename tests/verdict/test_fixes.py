@@ -118,7 +118,32 @@ def test_that_the_usual_remedy_is_in_use_is_no_fix() -> None:
 
 @pytest.mark.parametrize("core_ms", [1.5, 6])
 def test_a_remedy_does_not_stand_above_a_larger_one(core_ms: float) -> None:
-    """A thread that holds the interpreter for 2 ms of a step of 10, and waits for a core."""
-    gains = [one.gain_ns for one in held(2, 9, core_ms).verdict.fixes]
+    """A thread that holds the interpreter for 2 ms of a step of 10, and waits for a core that eight threads of its
+    operators have."""
+    profile = held(2, 9, core_ms)
+    profile.meta["available"] = {"torch": {"habits": {"threads": {"threads": 8, "cores": 2}}}}
+    gains = [one.gain_ns for one in profile.verdict.fixes]
     assert len(gains) >= 2
     assert gains == sorted(gains, reverse=True)
+
+
+@pytest.mark.parametrize("core_ms", [1.5, 6])
+def test_to_stop_other_programs_comes_after_what_the_program_itself_can_do(core_ms: float) -> None:
+    verdict = held(2, 9, core_ms).verdict
+    assert [one.rule == "core" for one in verdict.fixes] == [False] * (len(verdict.fixes) - 1) + [True]
+    assert "other programs used its cores" in verdict.trust
+
+
+def test_who_waits_for_no_core_is_not_disturbed() -> None:
+    assert "other programs" not in held(2, 9).verdict.trust
+
+
+def test_at_most_three_fixes_with_that_for_cores() -> None:
+    profile = held(2, 9, 1.5)
+    found = list(profile.findings())
+    line = found[0].lines[0]
+    several = [replace(found[0], lines=(replace(line, line=line.line + at),)) for at in range(5)]
+    verdict = profile.verdict
+    assert verdict.account is not None
+    for others in (Crowd(), Crowd(own=True)):
+        assert len(fixes(several, verdict.account, critical(verdict.account), others)) <= 3

@@ -18,6 +18,8 @@ _AS_BUSY = 0.8
 """Of its time that a child process may compute: more work than that is not done by fewer of them."""
 _WORTH = 0.2
 """Of what the program ran: then what its children do is told beside who has the cores."""
+_BUSY = 0.3
+"""Of the run: a thread that computes so much of it is one that takes a core."""
 _LEFT = 0.7
 """Of the cores: where the program ran less than that while a thread was in line for a core, others had them."""
 
@@ -30,6 +32,8 @@ class Crowd:
     do: str = "Give it its own cores, or stop other programs"
     children: bool = False
     """Whether they are child processes of the program."""
+    own: bool = False
+    """Whether the program itself is the cause, which a change of it ends."""
 
 
 def crowd(case: Case) -> Crowd:
@@ -42,17 +46,32 @@ def crowd(case: Case) -> Crowd:
         return Crowd(
             f"the CPU quota of its control group stopped the program for {duration(held_ns)} of {duration(wall_ns)}",
             f"Raise the container's CPU quota (cpu.max, `docker run --cpus`), or use {limit}",
+            own=True,
         )
     if threads > cores > 0:
         several = f"{cores} core{'s' if cores > 1 else ''}"
         return Crowd(
             f"each operator runs on {threads} threads, but the program has {several}{_asked_at(case)}",
             f"Use as many threads as there are cores: torch.set_num_threads({cores}) or OMP_NUM_THREADS={cores}",
+            own=True,
         )
     number = workers(case)
     if number >= cores > 0:
         return _of_children(case, number, cores, max(threads, 1))
-    return Crowd()
+    return _of_threads(case, cores)
+
+
+def _of_threads(case: Case, cores: int) -> Crowd:
+    """More threads of the program that compute all the time than there are cores; else other programs have them."""
+    longest = max((one.wall_ns for one in case.profile.threads), default=0)
+    busy = [one.cpu_ns for one in case.profile.threads if one.cpu_ns >= _BUSY * longest > 0]
+    if len(busy) <= cores or sum(busy) < _LEFT * cores * longest or not cores:
+        return Crowd()
+    return Crowd(
+        f"{len(busy)} threads of the program share {cores} core{'s' if cores > 1 else ''}",
+        "Let fewer threads compute at the same time, or use more cores",
+        own=True,
+    )
 
 
 def _of_children(case: Case, number: int, cores: int, threads: int) -> Crowd:
@@ -66,14 +85,18 @@ def _of_children(case: Case, number: int, cores: int, threads: int) -> Crowd:
             "Make what the child processes do cheaper, or use more cores: they keep "
             f"{percent(children)} of the cores busy, and fewer processes would each have more to do"
         )
-        return Crowd(who, cheaper, True)
+        return Crowd(who, cheaper, True, own=True)
     fewer = cores - threads
     if number > fewer >= 1 and children * cores <= _AS_BUSY * fewer:
-        return Crowd(who, f"Start fewer processes than there are cores (DataLoader(num_workers={fewer}))", True)
+        return Crowd(
+            who, f"Start fewer processes than there are cores (DataLoader(num_workers={fewer}))", True, own=True
+        )
     if threads >= cores:
         own = f"training alone runs on {threads} threads, as many as there are cores"
-        return Crowd(who, f"Make what the child processes do cheaper, or use more cores: {own}", True)
-    return Crowd(who, "Leave a core to training: use fewer threads in the workers, or make their work cheaper", True)
+        return Crowd(who, f"Make what the child processes do cheaper, or use more cores: {own}", True, own=True)
+    return Crowd(
+        who, "Leave a core to training: use fewer threads in the workers, or make their work cheaper", True, True
+    )
 
 
 def _filled(case: Case, cores: int) -> tuple[float, float]:

@@ -45,18 +45,20 @@ def telling(found: Findings, account: Account) -> list[Finding]:
 
 
 def fixes(found: Sequence[Finding], account: Account, resource: Resource, others: Crowd) -> tuple[Fix, ...]:
-    """Remedies of the findings whose gain is worth a change, those of one line once, and that for waits for a core: the
-    larger gain first. Those that change what the program computes come last."""
+    """Remedies of the findings whose gain is worth a change, those of one line once: the larger gain first. That for
+    waits for a core is one of them where the program itself is their cause; to stop other programs comes after those
+    of the program. Those that change what the program computes come last."""
     cores = _cores(account, others)
     made: list[Fix] = []
     seen: set[tuple[str, int]] = set()
     left = account.wall_ns
-    if cores is not None and resource.kind == CORES:
+    if cores is not None and others.own and resource.kind == CORES:
         made, cores = [cores], None
-    most_of_program = MOST - len(made)
     for one in sorted(found, key=lambda one: one.changes_result):
+        if len(made) == MOST:
+            break
         gain = min(_expected(one, account), cap(one, account), left)
-        if cores is not None and (one.changes_result or cores.gain_ns > gain):
+        if cores is not None and left > 0 and (one.changes_result or (others.own and cores.gain_ns > gain)):
             made.append(_capped(cores, left))
             left, cores = left - made[-1].gain_ns, None
         place = place_of(one.change_line) if one.change_line else None
@@ -65,7 +67,8 @@ def fixes(found: Sequence[Finding], account: Account, resource: Resource, others
         expected, high = min(_expected(one, account), most), min(_scaled(one.gain.high_ns, one, account), most)
         imperative = _imperative(one.remedy)
         said = one.of_place and any(imperative == fix.do for fix in made)
-        worth = _WORTH_A_CHOICE if one.changes_result and not made else _WORTH
+        alone = all(fix.rule == CORES for fix in made)
+        worth = _WORTH_A_CHOICE if one.changes_result and alone else _WORTH
         if key in seen or said or expected < worth * account.wall_ns or _says_where_only(one):
             continue
         seen.add(key)
@@ -73,11 +76,14 @@ def fixes(found: Sequence[Finding], account: Account, resource: Resource, others
         ask = one.measured_by if (high - low) / 2 > WIDE * account.wall_ns else ""
         made.append(Fix(imperative, place, expected, low, high, _how(one), one.rule, ask))
         left -= expected
-        if len(seen) == most_of_program:
-            break
-    if cores is not None and left > 0:
+    if cores is not None and left > 0 and len(made) < MOST:
         made.append(_capped(cores, left))
     return tuple(made)
+
+
+def disturbed(account: Account, others: Crowd) -> bool:
+    """Whether other programs had the cores for so much of the step that its times are not those of the program."""
+    return _cores(account, others) is not None and not others.own
 
 
 def _says_where_only(one: Finding) -> bool:

@@ -28,7 +28,7 @@ from leadline.verdict.attained import attained
 from leadline.verdict.crowd import crowd
 from leadline.verdict.device import with_devices
 from leadline.verdict.elsewhere import computing, makers, pool_in_line
-from leadline.verdict.fixes import NOT_EXPLAINED, cap, fixes, place_of, telling
+from leadline.verdict.fixes import NOT_EXPLAINED, cap, disturbed, fixes, place_of, telling
 from leadline.verdict.model import CLASSES, Account, Fix, Part, Place, Verdict
 from leadline.verdict.received import incomplete, received
 from leadline.verdict.resource import CALL_NS, FEWEST_STEPS, Resource, critical, unsure
@@ -133,7 +133,7 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
             *_with_reason(remarks, [*incomplete(profile)[:1], *facts][:_MOST_FACTS], proposed, ranked, resource),
         ),
         tuple(replace(one, tried=of_rule(profile.tried, one.rule)) for one in proposed),
-        trust(profile, made, samples, case.failed),
+        trust(profile, made, samples, case.failed, disturbed=disturbed(made, others)),
         made,
         ask,
         title,

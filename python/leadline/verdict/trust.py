@@ -15,11 +15,15 @@ from leadline.verdict.account import FEW_SAMPLES
 from leadline.verdict.model import Account
 
 _LONGEST = 160
+_DISTURBED = "other programs used its cores (times are longer than on an idle machine)"
 
 
-def trust(profile: Profile, account: Account | None, samples: int, failed: Sequence[str] = ()) -> str:
-    """`nothing lost, overhead about 0.8 %, 3 % of the step is not explained`. `failed`: errors of ours."""
-    said = [_lost(profile), *_cost(profile)]
+def trust(
+    profile: Profile, account: Account | None, samples: int, failed: Sequence[str] = (), *, disturbed: bool = False
+) -> str:
+    """`nothing lost, overhead about 0.8 %, 3 % of the step is not explained`. `failed`: errors of ours; `disturbed`: by
+    other programs."""
+    said = [_lost(profile), *([_DISTURBED] if disturbed else []), *_cost(profile)]
     if account is not None:
         said.append(f"{percent(account.share('unexplained'))} of the {account.of} is not explained")
         if not samples and not account.lane("device"):
