@@ -11,7 +11,9 @@ from tests.capture.conftest import Workplace
 import leadline
 from leadline.analysis.sourcecode import Source
 from leadline.profiles.build import build
+from leadline.profiles.profile import Profile
 from leadline.verdict.judge import judge
+from leadline.verdict.text import as_lines
 
 PROGRAM = """
 import torch
@@ -48,9 +50,10 @@ def test_evaluation_every_tenth_step_is_the_verdict_at_the_line_that_calls_it(tm
     profile = leadline.open(tmp_path / "run.leadline")
     assert profile.verdict.kind == "rare", profile.verdict.sentence
     assert f"train.py:{line}" in profile.verdict.sentence
-    [one] = [one for one in profile.findings() if "which only some steps call" in one.title]
+    [one] = [one for one in profile.findings() if "in 10 of 100 steps" in one.title]
     assert one.lines[0].line == line
     assert any("evaluate" in text for text in one.evidence)
+    assert one.remedy.startswith("Call it less often")
 
 
 @pytest.mark.parametrize(
@@ -91,6 +94,52 @@ def test_what_some_steps_do_is_named_beside_what_else_is_said_of_the_loops_funct
           phase saving | call_time=200000000/20
     """)
     assert {one.lines[0].line for one in profile.findings() if one.lines} >= {5, 6}
+
+
+def generated(tmp_path: Path, line: str, inside: str = "module model [Decoder]") -> Profile:
+    """Twenty steps of 10 ms, and a line before the inner loop, which two of them come to, of 4 ms a step."""
+    file = tmp_path / "generate.py"
+    file.write_text(f"def main():\n  for request in requests:\n    {line}\n    for i in range(10):\n      step(out)\n")
+    profile = build(f"""
+    process generate.py | pid=5
+      thread MainThread | tid=5 wall_ns=300000000
+        python main @ {file}:3
+          phase forward
+            {inside}
+              operator aten::embedding | time=1000000/2 call_time=1000000/2
+              operator aten::mm | time=79000000/2 call_time=79000000/2
+        python main @ {file}:5
+          module model [Decoder]
+            operator aten::mm | time=120000000/20 call_time=120000000/20
+          phase step | call_time=200000000/20
+    """)
+    profile.meta["program"] = {"argv": ["generate.py"], "cwd": str(tmp_path)}
+    return profile
+
+
+def of_line(profile: Profile) -> tuple[list[str], list[str], str]:
+    """Titles and remedies of findings, and the verdict's lines, where they are about the line that two steps come to."""
+    found = [one for one in profile.findings() if one.lines and one.lines[0].line == 3]
+    return [one.title for one in found], [one.remedy for one in found], "\n".join(as_lines(judge(profile), 1000))
+
+
+def test_a_prefill_is_named_by_what_its_line_calls_and_is_not_to_be_left_out(tmp_path: Path) -> None:
+    titles, remedies, text = of_line(generated(tmp_path, "out = model(request, cache, 0)"))
+    assert [one.partition(", takes")[0] for one in titles] == ["model in main, in 2 of 20 steps"]
+    assert "what does not happen in every step" in text
+    assert "happens in 2 of 20 steps" in text
+    assert not any("less often" in one for one in (*remedies, text))
+
+
+def test_an_evaluation_on_such_a_line_may_be_called_less_often(tmp_path: Path) -> None:
+    titles, remedies, text = of_line(generated(tmp_path, "score = model(request.val_batch)"))
+    assert titles and all(one.startswith("Call it less often") for one in remedies)
+    assert "Call it less often" in text
+
+
+def test_a_line_that_calls_several_things_is_named_by_its_text(tmp_path: Path) -> None:
+    titles, _, _ = of_line(generated(tmp_path, "out = pad(draw(request))"))
+    assert titles[0].startswith("`out = pad(draw(request))` in main, in 2 of 20 steps")
 
 
 LIGHTNING = "/venv/lib/python3.11/site-packages/lightning/pytorch"

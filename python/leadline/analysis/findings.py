@@ -95,7 +95,7 @@ class Finding:
     fix: str = ""
     """What `leadline try --fix` takes to make this change, such as "workers=2"; empty where it has none."""
     measured_by: str = ""
-    """The command that measures the gain on the program itself."""
+    """The command that measures the gain of the remedy on the program itself."""
     of_place: bool = False
     """Whether the remedy is what the facts of the place itself say (rules/place), and no guess by its kind."""
     changes_result: bool = False

@@ -40,6 +40,8 @@ _OF_THE_FINDING = ("jit", "donation", *FIXES["communication"])
 _NOT_OF_TORCH = ("gc_freeze",)
 NO_FIX = "-"
 """Of a finding that no fix of its rule is for."""
+PROVE = "leadline prove BEFORE.py AFTER.py"
+"""Measures a change that no fix makes."""
 
 
 def rules_of(fix: str) -> tuple[str, ...]:
@@ -54,10 +56,11 @@ def usual_value(fix: str, cpus: int) -> str:
 
 
 def with_command(one: Finding, meta: Mapping[str, Any]) -> Finding:
-    """The finding with its fix, where there is one, and with the command that measures its gain."""
+    """The finding with its fix, where there is one, and with the command that measures its gain: `PROVE` where the
+    finding says so, since its remedy is another change than the fix."""
     fix = "" if one.fix == NO_FIX else one.fix or ("" if one.of_place else _fix(one, meta))
-    command = f"leadline try --fix {fix} {typed_command(meta)}" if fix else "leadline prove BEFORE.py AFTER.py"
-    return replace(one, fix=fix, measured_by=command)
+    command = f"leadline try --fix {fix} {typed_command(meta)}" if fix else PROVE
+    return replace(one, fix=fix, measured_by=one.measured_by or command)
 
 
 def _fix(one: Finding, meta: Mapping[str, Any]) -> str:

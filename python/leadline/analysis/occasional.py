@@ -30,7 +30,7 @@ class Around:
     elsewhere: Mask
     """Before or behind the loop, as the source says, with what is not of it anyway."""
     lines: Mask
-    """Nodes of the lines, in the loop's function, that only some steps come to: nearly everything below is rare, or the
+    """Nodes of the lines, in the loop's function, that not every step comes to: nearly everything below is rare, or the
     source says so (`if step % 100 == 0:`)."""
 
 

@@ -78,6 +78,17 @@ class Source:
             self._rare[function] = _every_nth(function)
         return next((body for body in self._rare[function] if line in body), range(0))
 
+    def every_nth(self, line: int) -> int:
+        """Every how many times the outermost branch around the line is taken, where the source has the number
+        (`if step % 100 == 0:`); 0 where it does not say."""
+        branch = self.now_and_then(line)
+        for node in ast.walk(self.function(line) or ast.Module([], [])) if branch else ():
+            if isinstance(node, ast.If) and node.body[0].lineno == branch.start:
+                test = node.test.left if isinstance(node.test, ast.Compare) else node.test
+                number = test.right if isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod) else None
+                return number.value if isinstance(number, ast.Constant) and isinstance(number.value, int) else 0
+        return 0
+
     @cached_property
     def _rare(self) -> dict[ast.AST, list[range]]:
         """By function: `now_and_then` is asked for many lines of each."""

@@ -29,7 +29,7 @@ LABELS = {
     "python": "Python",
     "collection": "garbage collection",
     "saving": "saving files",
-    "rare": "work of some steps only (evaluation, checkpoints, logging)",
+    "rare": "what does not happen in every step (evaluation, checkpoints, logging)",
     "compile": "compiling",
     "imports": "importing modules",
     "data": "waiting for data",
@@ -44,7 +44,7 @@ LABELS = {
     "kernel": "waiting inside a system call",
     "sleep": "sleeping",
     "brief": "off a core, in waits too short to be seen",
-    "pool": "operations on the framework's own threads",
+    "pool": "waiting for XLA's own threads to compute",
     "unexplained": "unexplained",
 }
 WAITS = frozenset(

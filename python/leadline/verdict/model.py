@@ -18,6 +18,7 @@ CLASSES: Mapping[str, str] = {
     "memory": "memory-bound on the CPU",
     "random": "bound by random numbers on the CPU",
     "python": "Python-bound",
+    "numpy": "bound by NumPy on the CPU",
     "imports": "imports modules",
     "dispatch": "dispatch-bound: many small operators",
     "framework": "bound by the framework's Python code between operators",
@@ -33,7 +34,7 @@ CLASSES: Mapping[str, str] = {
     "compile": "compiles",
     "saving": "saves",
     "collection": "collects garbage",
-    "rare": "bound by work of some steps only",
+    "rare": "bound by what does not happen in every step",
     "cannot_tell": "cannot tell",
 }
 """Every class of verdict, with the words that its sentence begins with."""

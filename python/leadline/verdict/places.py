@@ -18,6 +18,7 @@ from leadline.schema import FrameKind
 from leadline.verdict.model import Place
 
 MOST = 3
+_LONGEST = 50
 
 _NO_FUNCTION = [
     int(kind) for kind in (FrameKind.ROOT, FrameKind.PROCESS, FrameKind.THREAD, FrameKind.MODULE, FrameKind.PHASE)
@@ -62,7 +63,7 @@ class Places:
             line = self._case.line(row)
             if line is not None and ns > 0:
                 short = line.short.rsplit("/", 1)[-1] if line.short.startswith("/") else line.short
-                what = "validation" if validates[row] else self._called_at(row)
+                what = "validation" if validates[row] else self._called_at(row) or self._written_at(row)
                 made.append(Place(line.file, line.line, line.function, short, what, self._most_below(row), ns))
         return tuple(made)
 
@@ -93,6 +94,14 @@ class Places:
                 break
             best = most
         return tree.text("name", int(tree.frame_of[best])) if best >= 0 and self._is_python(best) else ""
+
+    def _written_at(self, row: int) -> str:
+        """What the line calls by its source, else its text."""
+        line = self._case.line(row)
+        if line is None or not line.text:
+            return ""
+        text = line.text if len(line.text) <= _LONGEST else line.text[: _LONGEST - 1] + "…"
+        return only_call(self._case, row) or f"`{text}`"
 
     def _is_python(self, row: int) -> bool:
         return int(self._tree.kinds[row]) == int(FrameKind.PYTHON)

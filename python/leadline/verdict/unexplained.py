@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from leadline.analysis.case import Case
 from leadline.analysis.findings import Finding, Severity
+from leadline.analysis.measurable import PROVE
 from leadline.analysis.rules.place import TELLING, at_line, instead_at, known_of
 from leadline.analysis.rules.whole_line import line_ns
+from leadline.analysis.seldom import may_be_left_out, runs_of
 from leadline.units import duration, percent
 from leadline.verdict.account import account
 from leadline.verdict.fixes import NOT_EXPLAINED
@@ -64,6 +68,8 @@ _NEXT = {
     "products": "See the machine's peak with `leadline why SCRIPT`.",
     "moves": "See the machine's peak with `leadline why SCRIPT`; compiling fuses chains of operators.",
 }
+_COMPILED = ("calling", "moves")
+"""Parts that a compiler shortens."""
 _ASK = "See its parts with `leadline report --focus`."
 
 
@@ -101,6 +107,7 @@ def _finding(case: Case, made: Account, part: Part, place: Place) -> Finding:
         taken += f" ({percent(share)} without its waits for a core)"
     who = named(place)
     waits = _WAITS.get(part.key)
+    left_out = False
     instead = instead_at(case, place.file, place.line, place.what)
     most, bound = float(place.ns * case.loop.steps), "bound: all of its time (Amdahl)"
     if instead and (at := at_line(case, place.file, place.line, place.what)) is not None:
@@ -115,8 +122,16 @@ def _finding(case: Case, made: Account, part: Part, place: Place) -> Finding:
         title = f"{who} takes {taken}, in Python"
         gain = case.at_most(most, bound)
     elif part.key == "rare":
-        title = f"{who}, which only some steps call, takes {taken}"
-        gain = case.gain(place.ns * case.loop.steps, (0, 0.5, 1), "bound: all of its time (Amdahl)")
+        row = _row_of(case, place)
+        number = runs_of(case, row) if row >= 0 else 0
+        often = f"in {number:,} of {case.loop.steps:,} steps" if number else "not in every step"
+        title = f"{who}, {often}, takes {taken.replace('of the step', 'of the mean step', 1)}"
+        left_out = row >= 0 and may_be_left_out(case, row)
+        gain = (
+            case.gain(place.ns * case.loop.steps, (0, 0.5, 1), "bound: all of its time (Amdahl)")
+            if left_out
+            else case.at_most(most, bound)
+        )
     else:
         title = f"{who} takes {taken}: {part.label.split(' (')[0]}"
         gain = case.at_most(most, bound)
@@ -129,7 +144,8 @@ def _finding(case: Case, made: Account, part: Part, place: Place) -> Finding:
         evidence.append("no rule explains it")
     plain = part.key in _PLAIN or bool(instead)
     severity = Severity.WARNING if plain and share >= 2 * _SHARE else Severity.INFO
-    remedy = instead or (waits[1] if waits is not None else _NEXT.get(part.key, _ASK))
+    following = _ASK if part.key == "rare" and not left_out else _NEXT.get(part.key, _ASK)
+    remedy = instead or (waits[1] if waits is not None else following)
     return Finding(
         NOT_EXPLAINED,
         severity,
@@ -142,4 +158,14 @@ def _finding(case: Case, made: Account, part: Part, place: Place) -> Finding:
         "docs/verdict.md#not-explained",
         share,
         of_place=bool(instead),
+        measured_by="" if part.key in _COMPILED else PROVE,
     )
+
+
+def _row_of(case: Case, place: Place) -> int:
+    """The node of a line that not every step comes to; -1 where there is none."""
+    for row in np.flatnonzero(case.rare_lines).tolist():
+        line = case.line(row)
+        if line is not None and (line.file, line.line) == (place.file, place.line):
+            return int(row)
+    return -1

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from leadline.analysis.case import Case
-from leadline.analysis.columns import Rows
+from leadline.analysis.columns import Rows, nearest
 from leadline.analysis.rules.by_shape import PRODUCTS, Shape, broadcast, tensor_shapes
 from leadline.analysis.rules.computed_again import repeated_part
 from leadline.analysis.rules.place.at import At, at_line, loop_of
 from leadline.analysis.rules.place.fact import Fact
+from leadline.analysis.seldom import runs_of
 from leadline.analysis.workclass import classes_of_nodes
 from leadline.schema import FrameKind
 from leadline.units import duration, how_often, times
@@ -48,8 +49,10 @@ _ENOUGH_SAMPLES = 20
 def measured(case: Case, at: At, ns: float) -> list[Fact]:
     """All facts of this file."""
     found = [*_over_run(case, at)]
+    seldom = _seldom(case, at)
+    found += seldom
     if at.operator:
-        found += [*_often(case, at, ns), *_inputs(case, at), *_again(case, at), *_part_of(case, at)]
+        found += [*([] if seldom else _often(case, at, ns)), *_inputs(case, at), *_again(case, at), *_part_of(case, at)]
     return found
 
 
@@ -86,6 +89,16 @@ def _often(case: Case, at: At, ns: float) -> list[Fact]:
     if times(each) == "0":
         return [Fact("often", f"is called {number:,} times in {steps:,} steps", 0.2)]
     return [Fact("often", f"is called {how_often(each)} a step{where}{takes}", _tells_often(each / modules))]
+
+
+def _seldom(case: Case, at: At) -> list[Fact]:
+    """Of a line that not every step comes to."""
+    steps = _steps(case)
+    row = int(nearest(case.tree.shape, case.rare_lines)[at.row]) if steps else -1
+    node = case.tree.node(row) if row >= 0 else None
+    if node is None or (node.file, node.line) != (at.file, at.line) or not (number := runs_of(case, row)):
+        return []
+    return [Fact("often", f"happens in {number:,} of {steps:,} steps", 0.6)]
 
 
 def _tells_often(number: float) -> float:
