@@ -36,14 +36,31 @@ def looped(tmp_path: Path, turns: int = 20, *, line: int = 3, name: str = "updat
     operators = ("aten::eq", "aten::sum", "aten::item", "aten::add")
     lines += [inside + called(one, 10 * turns, 10) for one in operators]
     found = analyze(training(*lines), ["python_overhead"])
-    return [one for one in found if "calls operators" in one.title]
+    return [one for one in found if "operators a step" in one.title]
 
 
 def test_a_loop_over_classes_is_named_with_all_that_it_calls(tmp_path):
     (one,) = looped(tmp_path)
     assert [line.line for line in one.lines] == [3, 2]
     assert one.severity.value == "info"  # of so few turns
+    assert one.title.startswith("The loop at line 2 calls 80 operators a step in 20 iterations, ")
     assert one.evidence[0].startswith("80 operators a step")
+    assert one.measured_by == "leadline prove BEFORE.py AFTER.py"  # to compile the loop is another change
+
+
+def test_an_operator_that_an_iteration_calls_twice_makes_no_more_iterations(tmp_path):
+    file = tmp_path / "penalty.py"
+    file.write_text("def penalise(scores):\n  for token in seen:\n    if scores[i, token] < 0:\n      pass\n")
+    lines = ["python main @ /home/ada/train.py:43", f"  python penalise @ {file}:3"]
+    lines += ["    " + called("aten::select", 1280, 10)]
+    lines += ["    " + called(one, 640, 10) for one in ("aten::lt", "aten::is_nonzero")]
+    (one,) = [one for one in analyze(training(*lines), ["python_overhead"]) if "operators a step" in one.title]
+    assert one.title.startswith("The loop at line 2 calls 256 operators a step in 64 iterations, ")
+
+
+def test_a_loop_that_calls_modules_only_says_no_iterations(tmp_path):
+    (one,) = looped(tmp_path, 64, module="net.layers.*")
+    assert one.title.startswith("The loop at line 2 calls 256 operators a step, ")
 
 
 def test_many_turns_are_a_warning(tmp_path):

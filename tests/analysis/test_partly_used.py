@@ -191,10 +191,10 @@ def test_pythons_own_sum_of_a_tensor_is_a_loop(tmp_path):
         return analyze(profile, ["python_overhead"])
 
     (found,) = told("sum(x)")
-    assert found.title.startswith("Python's sum() calls operators 64 times a step")
+    assert found.title.startswith("Python's sum() calls 64 operators a step,")
     assert found.lines[0].line == 2
     assert "tensor.sum()" in found.remedy
-    assert not [one for one in told("x.sum()") if "calls operators" in one.title]
+    assert not [one for one in told("x.sum()") if "operators a step" in one.title]
 
 
 def test_many_backward_passes_of_one_forward_pass_are_one_turn_each():

@@ -13,7 +13,7 @@ MS = 1_000_000
 
 @pytest.mark.parametrize(
     ("in_line_ms", "said"),
-    [(60, ["the framework's threads wait for a core in 67 % of the time in which they could run"]), (5, [])],
+    [(60, ["XLA's threads wait for a core in 67 % of the time in which they could run"]), (5, [])],
 )
 def test_threads_of_a_framework_that_stand_in_line_are_said(in_line_ms: int, said: list[str]) -> None:
     profile = build(

@@ -53,7 +53,7 @@ def makers(case: Case) -> list[str]:
 
 
 def pool_in_line(case: Case) -> list[str]:
-    """`the framework's threads wait for a core in 66 % of the time in which they could run`: of all but the main one;
+    """`XLA's threads wait for a core in 66 % of the time in which they could run`: of all but the main one;
     empty where it is little."""
     ran = waited = 0
     for one in thread_waits(case.profile, case.analysis.scopes)[0]:
@@ -63,7 +63,7 @@ def pool_in_line(case: Case) -> list[str]:
     share = waited / max(ran + waited, 1)
     if share < _WORTH:
         return []
-    return [f"the framework's threads wait for a core in {percent(share)} of the time in which they could run"]
+    return [f"XLA's threads wait for a core in {percent(share)} of the time in which they could run"]
 
 
 def computing(case: Case, remarks: Remarks) -> list[str]:

@@ -10,8 +10,10 @@ from leadline.analysis.case import Case, case_of
 from leadline.analysis.findings import Finding, Findings
 from leadline.analysis.functions import METRIC
 from leadline.analysis.rules.communication import late_rank
+from leadline.analysis.rules.function_advice import IN_PYTHON
 from leadline.analysis.rules.late_line import late_line
-from leadline.analysis.rules.python_overhead import IN_PYTHON
+from leadline.analysis.rules.place import at_line
+from leadline.analysis.rules.whole_arrays import whole_arrays
 from leadline.analysis.waiting import METRIC as WAIT
 from leadline.engines import engines_of, together
 from leadline.engines.words import sentence as serving_sentence
@@ -30,6 +32,8 @@ from leadline.verdict.device import with_devices
 from leadline.verdict.elsewhere import computing, makers, pool_in_line
 from leadline.verdict.fixes import NOT_EXPLAINED, cap, disturbed, fixes, place_of, telling
 from leadline.verdict.model import CLASSES, Account, Fix, Part, Place, Verdict
+from leadline.verdict.one_by_one import RULE as ONE_BY_ONE
+from leadline.verdict.one_by_one import one_by_one
 from leadline.verdict.received import incomplete, received
 from leadline.verdict.resource import CALL_NS, FEWEST_STEPS, Resource, critical, unsure
 from leadline.verdict.trust import trust
@@ -82,10 +86,15 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
 
         found = quiet(profile, case=case)
     samples = int(case.tree.exclusive(METRIC).count.sum())
-    resource = critical(made)
+    largest = critical(made)
+    single = case.optional(lambda: one_by_one(case, made, largest, found))
+    resource = single[0] if single else largest
+    if resource.kind == "python" and case.optional(lambda: [_of_arrays(case, _first(resource.part))]) == [True]:
+        resource = replace(resource, kind="numpy")
     ask = _missing(case, made, resource, samples)
     ranked = [one for one in telling(found, made) if one.rule not in _SYMPTOMS or resource.kind == "launch"]
-    said = [one for one in ranked if _explains(one, made) and one.rule not in _SYMPTOMS]
+    telling_more = [one for one in ranked if not single or one.rule != ONE_BY_ONE]
+    said = [one for one in telling_more if _explains(one, made) and one.rule not in _SYMPTOMS]
     said = [one for one in said if one.rule != NOT_EXPLAINED or not _at(one, _first(resource.part))]
     said = [one for one in said if not _in_sentence(one, resource)]
     others = crowd(case)
@@ -130,7 +139,7 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
         place,
         (
             *of_place(case, place),
-            *_with_reason(remarks, [*incomplete(profile)[:1], *facts][:_MOST_FACTS], proposed, ranked, resource),
+            *_with_reason(remarks, [*incomplete(profile)[:1], *facts][:_MOST_FACTS], proposed, telling_more, resource),
         ),
         tuple(replace(one, tried=of_rule(profile.tried, one.rule)) for one in proposed),
         trust(profile, made, samples, case.failed, disturbed=disturbed(made, others)),
@@ -257,12 +266,12 @@ def _class_words(made: Account, resource: Resource, part: Part) -> str:
     if top is None:
         return f"{CLASSES[resource.kind]}: {SHORT.get(part.key, part.label)} {whole}"
     name = name_before_line(top)
-    if resource.kind == "python":
+    if resource.kind in ("python", "numpy"):
         takes = (
             f"{name}{name and ' takes '}{duration(top.ns)}, {percent(top.ns / max(made.wall_ns, 1))} of the {made.of}"
         )
         rest = f" (Python in all {share})" if part.ns > 1.2 * top.ns else ""
-        return f"{CLASSES['python']}: {takes}{rest}{at}"
+        return f"{CLASSES[resource.kind]}: {takes}{rest}{at}"
     if resource.kind in ("compute", "memory", "random"):
         return f"{CLASSES[resource.kind]}: {SHORT[part.key]} {whole}{_most(part, name)}{at}"
     if resource.kind == "dispatch" and made.called <= 1 and made.of == "step":
@@ -289,13 +298,20 @@ def _most(part: Part, name: str) -> str:
     return f", {'most of it' if 2 * named_ns >= part.ns else 'the largest share of it'} {name}"
 
 
+def _of_arrays(case: Case, place: Place | None) -> bool:
+    """Whether what Python calls on that line is NumPy's work on whole arrays."""
+    at = at_line(case, place.file, place.line) if place is not None else None
+    return at is not None and whole_arrays(case, at.rows) is not None
+
+
 def _because(remarks: Remarks, made: Account, resource: Resource, found: list[Finding]) -> list[str]:
     """Facts that the same file holds: the findings that explain it first, then the next parts of the account."""
     facts = [_fact(remarks, one) for one in found[:2]]
     part = resource.part
     said = {"core"} if resource.contended else {"unexplained"} if resource.kind == "cannot_tell" else set()
+    said |= {part.key} if part is not None else set()
     for other in made.lane(part.lane if part else "thread"):
-        if other is part or other.key in said or other.share < _WORTH_SAYING or _is_said(other, found[:2]):
+        if other.key in said or other.share < _WORTH_SAYING or _is_said(other, found[:2]):
             continue
         where = lines_of(other)
         name = name_before_line(other.places[0]) if other.places else ""

@@ -13,7 +13,7 @@ from leadline._dataclass import dataclass
 from leadline.analysis.calls_in_source import name_of
 from leadline.analysis.columns import Mask
 from leadline.analysis.functions import METRIC
-from leadline.analysis.measurable import NO_FIX
+from leadline.analysis.measurable import NO_FIX, PROVE
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.analysis.rules.habits import habits_listed
@@ -206,6 +206,7 @@ class DataLoading(Rule):
                 share,
                 "data_loading",
                 _KEEPS_WORKERS if keep else NO_FIX if tensors or by_row or workers >= min(cpus or 1, 4) else "",
+                measured_by=PROVE if remedy.startswith(_CHEAPER) else "",
                 of_place=bool(cheaper),
                 change_at=maker,
             )
@@ -218,6 +219,7 @@ _KEEP = (
 )
 _KEEPS_WORKERS = "persistent_workers"
 """What `leadline try --fix` calls it."""
+_CHEAPER = "Make each sample cheaper"
 _MANY_TENSORS = 64
 """Of a batch: each is a file of shared memory, and takes 0.05 to 0.2 ms to open and to close."""
 _JOIN = (
@@ -386,12 +388,12 @@ def _remedy(workers: int, cpus: int, *, early: bool) -> str:
         cheaper = "move work that is the same every time before the loop, make tensors from one array, not from lists"
         ahead = f"DataLoader(num_workers={most}, persistent_workers=True)"
         if cpus and cpus <= 2:  # a worker takes the core that training needs
-            return f"Make each sample cheaper: {cheaper}. Let {ahead} prepare the next batch meanwhile."
-        return f"Let {ahead} prepare the next batch while this one is trained on. Make each sample cheaper: {cheaper}."
+            return f"{_CHEAPER}: {cheaper}. Let {ahead} prepare the next batch meanwhile."
+        return f"Let {ahead} prepare the next batch while this one is trained on. {_CHEAPER}: {cheaper}."
     if cpus and workers > cpus:
         return f"Use num_workers={max(1, cpus - 1)}: there are more workers than CPUs, so they wait for each other."
     more = " raise prefetch_factor," if early else ""
     return (
-        f"Make each sample cheaper,{more} or store the data as the loader needs it (decoded, in few large files); more "
+        f"{_CHEAPER},{more} or store the data as the loader needs it (decoded, in few large files); more "
         "workers help only while there are idle CPUs."
     )

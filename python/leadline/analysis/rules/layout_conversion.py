@@ -6,6 +6,7 @@ import numpy as np
 
 from leadline._dataclass import replace
 from leadline.analysis.columns import at_rows, factorized
+from leadline.analysis.measurable import PROVE
 from leadline.analysis.rules.base import Case, Finding, Gain, Option, Rule, Severity, Values
 from leadline.analysis.rules.words import module
 from leadline.schema import FrameKind
@@ -93,6 +94,7 @@ class LayoutConversion(Rule):
             remedy,
             self.learn_more,
             share,
+            measured_by="" if layout else PROVE,
         )
 
     def _gain(self, case: Case, rows: np.ndarray, ns: int, layout: bool) -> Gain:

@@ -55,8 +55,8 @@ class OpByOp(Rule):
                 Finding(
                     self.name,
                     Severity.WARNING if case.loop.measured_by and share >= values["warning"] else Severity.INFO,
-                    f"{case.function(group.row)} runs {times(number)} operations of JAX a step one by one, outside of "
-                    "jax.jit",
+                    f"{_plain(case.function(group.row))} runs {times(number)} operations of JAX a step one by one, "
+                    "outside of jax.jit",
                     case.gain_of(
                         group.rows,
                         ns,
@@ -171,9 +171,14 @@ def _compile(case: Case, row: int) -> str:
     if line is None or not line.function:
         return "Move these lines into a function under @jax.jit, so that they become one program, dispatched once."
     return (
-        f"Put @jax.jit on {line.function} (or on the whole step that calls it), so that they become one program, "
-        "dispatched once; what it decides with `if` belongs into static arguments or jax.lax.cond."
+        f"Put @jax.jit on {_plain(line.function)} (or on the whole step that calls it), so that they become one "
+        "program, dispatched once; what it decides with `if` belongs into static arguments or jax.lax.cond."
     )
+
+
+def _plain(function: str) -> str:
+    """`train_step` of `main.<locals>.train_step`."""
+    return function.rpartition(".<locals>.")[2]
 
 
 def _fix(case: Case, row: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from leadline.analysis.columns import Mask
+from leadline.analysis.measurable import PROVE
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.gradients_in_vain import mostly_zero_part
 from leadline.analysis.rules.optimizer_gain import Update, update_gain
@@ -83,6 +84,7 @@ class OptimizerLoop(Rule):
                 self.learn_more,
                 share,
                 "fused_optimizer" if ours else "",
+                measured_by="" if ours else PROVE,
             )
         ]
 

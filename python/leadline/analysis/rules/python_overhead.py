@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,17 +10,20 @@ from leadline.analysis.columns import Mask
 from leadline.analysis.compilers import compilers
 from leadline.analysis.functions import METRIC
 from leadline.analysis.loop import least_step_ns
-from leadline.analysis.measurable import NO_FIX
+from leadline.analysis.measurable import NO_FIX, PROVE
 from leadline.analysis.origin import Origin, origin
-from leadline.analysis.rules.base import Case, Finding, Line, Option, Rule, Severity, Values
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.analysis.rules.blocked import blocked_ns, waiting_lines
+from leadline.analysis.rules.function_advice import instead_of_function, title_of
+from leadline.analysis.rules.jaxwork import by_themselves
 from leadline.analysis.rules.logging_in_loop import logging_calls
 from leadline.analysis.rules.loop_advice import CELLS, OF_CELLS, instead_of_loop
 from leadline.analysis.rules.place import instead_at
-from leadline.analysis.rules.place.converts import INSTEAD, SPARES, Converted, converted
-from leadline.analysis.rules.place.inside import Inside, inside_of
+from leadline.analysis.rules.place.converts import INSTEAD, SPARES, converted
+from leadline.analysis.rules.place.inside import inside_of
+from leadline.analysis.rules.whole_arrays import whole_arrays
 from leadline.analysis.rules.words import sureness
-from leadline.analysis.sampled import SampledFunction, names_of
+from leadline.analysis.sampled import names_of
 from leadline.analysis.sourcecode import Block, carries_state, inputs_are_known
 from leadline.analysis.threads import running_share
 from leadline.analysis.waiting import METRIC as WAIT
@@ -41,20 +42,12 @@ _GOES_THROUGH = frozenset(("sum", "max", "min", "any", "all", "sorted", "list", 
 """Functions of Python's that ask a tensor for its elements one by one."""
 _LEFT_OUT = ("backward", "optimizer", "data loading", "compile")
 _LITTLE = 0.1
-_OF_CONTAINERS = re.compile(
-    r"^(?:list|dict|set|tuple|str|unicode|deque|bytes)(?:[_.]|$)|^(?:insert|remove|index|pop|contains)$"
-)
-_NEARLY_ALL = 0.7
-"""Of a function's CPU time."""
 _WORTH = 0.04
 """Of the step without its waits for a core; a remedy spares half of it."""
 _WORTH_A_COMPILER = 0.2
 """Of a loop whose turns need one another, for calling: with less, it computes, and there is nothing to advise."""
 _TOO_FEW = 5
 """Samples of a function that say nothing."""
-
-IN_PYTHON = "in Python code, not in operators"
-"""How the title of a function ends that takes time itself."""
 
 
 class PythonOverhead(Rule):
@@ -101,11 +94,12 @@ class PythonOverhead(Rule):
             spared = sum(each.ns for each in values_to)
             if 2 * spared < one.ns:
                 values_to, spared = [], 0
+            arrays = None if values_to or instead or inside else whole_arrays(case, one.rows)
             made.append(
                 Finding(
                     self.name,
                     Severity.WARNING if number >= _ENOUGH_SAMPLES else Severity.INFO,
-                    _title(case, one, inside, values_to),
+                    title_of(case, one, inside, values_to, arrays),
                     case.gain_sums((spared * SPARES[0], spared * SPARES[1] or 0.5 * one.ns, one.ns), _BY_SAMPLES),
                     tuple(one.rows[:20].tolist()),
                     case.lines([each.row for each in values_to] or [one.row]),
@@ -113,9 +107,14 @@ class PythonOverhead(Rule):
                         f"{duration(case.per_step(one.ns))} of {duration(case.per_step(case.sampled_ns))} a step"
                         f"{called}",
                         *((inside.text,) if inside else ()),
+                        *((f"most of it: {arrays.text}",) if arrays else ()),
                         sureness(case, one.rows),
                     ),
-                    INSTEAD if values_to else instead or _of_function(one, inside),
+                    INSTEAD
+                    if values_to
+                    else arrays.instead(one.name.rsplit(".", 1)[-1])
+                    if arrays
+                    else instead or instead_of_function(one, inside),
                     self.learn_more,
                     share if number >= _ENOUGH_SAMPLES else share / 2,
                     fix=NO_FIX,  # a compiler leaves what is no operator as it is
@@ -163,7 +162,8 @@ class PythonOverhead(Rule):
         return Finding(
             self.name,
             Severity.INFO if (in_turn and not cells) or each < values["calls"] else Severity.WARNING,
-            f"{_looping(block)} calls operators {times(each)} times a step, {percent(share)} of its time",
+            f"{_looping(block)} calls {times(total)} operators a step{_turns(case, rows, file, block)}, "
+            f"{percent(share)} of its time",
             case.gain_sums(
                 (0, 0.6 * ns + python, ns + python), "estimate: the cells, as one operator for all time steps"
             )
@@ -177,6 +177,7 @@ class PythonOverhead(Rule):
             OF_CELLS if cells else instead_of_loop(block, in_turn=in_turn),
             self.learn_more,
             share / 2 if in_turn and not cells else share,
+            measured_by=PROVE,  # a compiler unrolls the loop and does not stack its elements
         )
 
     def _waits(self, case: Case, ns: float) -> Finding:
@@ -197,6 +198,7 @@ class PythonOverhead(Rule):
             "Move the wait out of the loop: do it before, in another thread or process, or less often.",
             self.learn_more,
             ns / case.loop.step_ns,
+            fix=NO_FIX,
         )
 
     def _between(self, case: Case, values: Values) -> list[Finding]:
@@ -206,7 +208,7 @@ class PythonOverhead(Rule):
         whole = float(case.total_ns)
         in_line = min(_in_line_ns(case), max(whole - ns - loop.work_ns * loop.steps, 0.0))
         share = case.share(ns * whole / (whole - in_line)) if whole > in_line else 0.0
-        if share < values["python"] or case.has_device:
+        if share < values["python"] or case.has_device or _one_by_one(case):
             return []
         taken = f"{percent(case.share(ns))} of a step"
         if in_line >= _LITTLE * case.total_ns:
@@ -236,12 +238,26 @@ class PythonOverhead(Rule):
                     f"{duration(loop.step_ns)} a step, of which operators, loading and waits {duration(loop.work_ns)}",
                     *(() if case.sampled_ns else ("`leadline run --cpu-sample` shows where in Python",)),
                 ),
-                f"Give each call more to do (a larger batch), or let {compilers(case.profile.meta)} run the model "
-                "without Python between.",
+                f"Give each call more to do (a larger batch), or {_compiled(compilers(case.profile.meta))}.",
                 self.learn_more,
                 min(share / 2, 0.04),
             )
         ]
+
+
+def _one_by_one(case: Case) -> bool:
+    """Whether most of what the loop calls are single operations of JAX: `op_by_op` knows their lines."""
+    try:
+        alone = int(case.calls[by_themselves(case)].sum())
+    except CannotTell:
+        return False
+    return 2 * alone > int(case.calls[case.called].sum())
+
+
+def _compiled(names: str) -> str:
+    if names == "jax.jit":  # the model mostly is, and the rest of the step is not
+        return "put all of the step under one jax.jit"
+    return f"let {names} run the model without Python between"
 
 
 def _between_operators(case: Case) -> Mask:
@@ -277,36 +293,15 @@ def _all_in(case: Case, file: str, block: Block, turns: float) -> np.ndarray:
     return np.flatnonzero(inside)
 
 
-def _title(case: Case, one: SampledFunction, inside: Inside | None, values_to: Sequence[Converted]) -> str:
-    """The function of the program, or what it does where a library's line takes nearly all of that."""
-    share = f"{percent(case.share(one.ns))} of the step"
-    if values_to:
-        return f"{one.name} makes tensors of lists or tuples element by element, {share}"
-    subject = f"{inside.name} in {one.name}" if inside is not None and inside.share >= _NEARLY_ALL else one.name
-    return f"{subject} takes {share} {IN_PYTHON}"
-
-
-def _of_function(one: SampledFunction, inside: Inside | None) -> str:
-    """What to do about a function: of its own text, whether it loops, calls a library, or is called often."""
-    name = one.name.rsplit(".", 1)[-1]
-    if inside is not None and inside.converts:
-        return inside.instead
-    if inside is not None and one.called and inside.name != one.called[0][0]:  # far below what the line calls
-        return (
-            f"Read {inside.where} ({inside.name}): give it less to do, or leave out the argument of "
-            f"{one.called[0][0]} that asks for it."
-        )
-    below = next((called for called, share in one.called if share >= 0.4), "")
-    if below:
-        cheaper = "use a container for which it is cheap" if _OF_CONTAINERS.search(below) else "ask it for less"
-        return (
-            f"Call {below} less often in {name}: for all elements at once, or not again while its input stays the same "
-            f"(keep its result); or {cheaper}."
-        )
-    return (
-        f"Do less in {name} each time: compute what stays the same once, before the loop, and handle all elements in "
-        "one call of NumPy or of an operator, not one by one in Python."
-    )
+def _turns(case: Case, rows: np.ndarray, file: str, block: Block) -> str:
+    """` in 845 iterations`: the largest number of calls that several operators of the loop's own lines have, as one of
+    them may be called twice in each; empty where no line of the loop calls one itself."""
+    own = [row for row in rows[:500].tolist() if _by_itself(case, row, file, block)]
+    if not own or block.kind.endswith("()"):
+        return ""
+    counts, often = np.unique(case.calls[own], return_counts=True)
+    shared = counts[often > 1] if (often > 1).any() else counts
+    return f" in {times(case.per_step(float(shared.max())))} iterations"
 
 
 def _looping(block: Block) -> str:

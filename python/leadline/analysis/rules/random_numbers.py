@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from leadline.analysis.measurable import PROVE
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.workclass import classes_of_nodes
 from leadline.units import duration, percent
@@ -63,5 +64,6 @@ class RandomNumbers(Rule):
                 self.learn_more,
                 share,
                 changes_result=of_dropout * 2 >= ns,
+                measured_by="" if of_dropout * 2 >= ns else PROVE,
             )
         ]

@@ -107,7 +107,7 @@ class JaxProvider:
         if self._windows.off_quietly and not heard:
             self._loss(self._windows.off)
         if untimed and not self._windows.off:
-            self._loss(f"{untimed:,} runs of compiled programs are counted only: no run of them was timed.")
+            self._loss(f"The time that XLA computed in {untimed:,} calls of jitted functions: none of them was timed.")
         self._say_what_is_stale()
         if habits := self._habits.facts():
             self._status["habits"] = habits
