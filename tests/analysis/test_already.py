@@ -89,6 +89,8 @@ WHAT_WAS_SEEN = {
 }
 """Rules whose finding itself rules out that the program does what they recommend, and why."""
 SEEN_THERE = {
+    ("whole_arrays", "np.random.choice"): "said of a line that calls it with p",
+    ("whole_arrays", "np.searchsorted"): "said of a line that draws with np.random.choice",
     ("hotspot", "register_full_backward_hook"): "said where such a hook takes the time",
     ("optimizer_loop", "torch._foreach_"): "not said where one of them runs in the optimizer's step",
     ("optimizer_loop", "torch.optim"): "said of optimizers that are none of them",

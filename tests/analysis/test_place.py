@@ -231,6 +231,17 @@ def test_calls_on_inputs_as_large_as_before_have_not_grown():
     assert len(growing((4000,), "aten::mul")) == 1  # numbers may have become denormal
 
 
+@pytest.mark.parametrize(("queries", "named"), [("1", False), ("SIZE", True)], ids=["new token", "whole text"])
+def test_attention_to_a_cache_grows_with_the_text(queries: str, named: bool) -> None:
+    name, sizes = "aten::scaled_dot_product_attention", (100, 200, 400, 800)
+    shapes = f"[[2,{queries},8],[2,SIZE,8],[2,SIZE,8]]"
+    profile = on_line(*(operator("", name, 2, 3, shapes.replace("SIZE", str(size))) for size in sizes))
+    row = {"file": "/home/ada/train.py", "line": 43, "function": "main", "steps": [3, 3, 3], "calls": [9, 9, 9]}
+    others = [{**row, "line": 50 + one, "what": f"aten::op{one}", "ns": [9 * MS] * 3} for one in range(4)]
+    profile.meta["growth"] = [{**row, "what": name, "ns": [9 * MS, 30 * MS, 90 * MS]}, *others]
+    assert bool(analyze(profile, ["grows"]).findings) == named
+
+
 def test_a_call_that_stood_in_line_for_a_core_has_not_grown() -> None:
     sizes = (1000, 2000, 4000, 8000)
     assert len(growing(sizes, ms=0.1)) == 1

@@ -10,7 +10,8 @@ import numpy as np
 
 from leadline._dataclass import dataclass
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.place import instead_at
+from leadline.analysis.rules.by_shape import tensor_shapes
+from leadline.analysis.rules.place import at_line, instead_at
 from leadline.analysis.rules.place.measured import ever_dearer, ever_more, inputs_grow
 from leadline.analysis.rules.words import listed
 from leadline.analysis.threads import running_share
@@ -86,6 +87,7 @@ class Grows(Rule):
                 found.append((one, factor, share))
         if found and _inputs_grow(rows, values["factor"]):
             return []
+        found = [item for item in found if not _of_a_cache(case, item[0].row)]
         found = [item for item in found if not _as_large_as_before(case, item[0], item[1], contended=contended)]
         if contended:
             found = [item for item in found if item[0].calls > item[1] or _more_ns(item[0].row) >= _A_FEW_TURNS_NS]
@@ -181,6 +183,22 @@ def _larger_inputs(case: Case, row: Mapping[str, Any]) -> bool:
     """Whether shapes say that a path's calls do more and more, whoever else uses the machine."""
     what = str(row.get("what", ""))
     return bool(what and inputs_grow(case, str(row.get("file", "")), int(row.get("line", 0)), what))
+
+
+def _of_a_cache(case: Case, row: Mapping[str, Any]) -> bool:
+    """Whether it is attention of few new positions to all earlier ones, whose keys and values are kept already: it
+    grows with the text."""
+    what = str(row["what"])
+    place = at_line(case, str(row["file"]), int(row["line"]), what)
+    if place is None or class_of_operator(what) != "attention":
+        return False
+    calls = case.tree.exclusive("call_time").count
+    new = every = 0
+    for at in place.mine.tolist():
+        shapes = [one for one in tensor_shapes(case, at) if len(one) > 2]
+        every += int(calls[at])
+        new += int(calls[at]) if len(shapes) > 1 and shapes[0][-2] < shapes[1][-2] else 0
+    return 2 * new > every
 
 
 def _as_large_as_before(case: Case, one: _Path, factor: float, *, contended: bool) -> bool:
