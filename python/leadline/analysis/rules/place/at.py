@@ -137,9 +137,12 @@ def cost_of(case: Case) -> Rows:
 
 
 def _on_loops_thread(case: Case) -> Mask:
-    """Nodes of the thread that runs the loop: those outside of it are set-up, whose time is none of a step's."""
+    """Nodes of the thread that runs the loop, without lines that not every step comes to: those outside of the loop are
+    set-up, whose time is none of a step's."""
     loop, thread = loop_of(case), case.analysis.scopes.thread
-    found: Mask = np.zeros(len(thread), np.bool_) if loop is None else thread == thread[loop.anchors[0]]
+    if loop is None:
+        return np.zeros(len(thread), np.bool_)
+    found: Mask = (thread == thread[loop.anchors[0]]) & ~case.below(case.rare_lines)
     return found
 
 
