@@ -163,7 +163,7 @@ class PythonOverhead(Rule):
             self.name,
             Severity.INFO if (in_turn and not cells) or each < values["calls"] else Severity.WARNING,
             f"{_looping(block)} calls {times(total)} operators a step{_turns(case, rows, file, block)}, "
-            f"{percent(share)} of its time",
+            f"{percent(share)} of the step",
             case.gain_sums(
                 (0, 0.6 * ns + python, ns + python), "estimate: the cells, as one operator for all time steps"
             )
