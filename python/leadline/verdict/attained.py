@@ -1,4 +1,5 @@
-"""Attained time: what operators with known shapes reach of what this machine can do, and what that leaves to gain.
+"""Attained time: what operators with known shapes reach of what this machine can do. It is no gain: small or thin
+products cannot reach the rate of large ones.
 
 The machine's rates are those of `leadline doctor --peak`, measured with as many threads as the program used (`leadline
 why` measures them once, in a few seconds). Without rates, or without shapes (`--shapes`), nothing is said.
@@ -15,8 +16,7 @@ from leadline.analysis.contention import contention
 from leadline.analysis.devicerates import measured_rates, with_threads
 from leadline.analysis.flops import flop_columns
 from leadline.analysis.threads import of_operators
-from leadline.units import duration, percent
-from leadline.verdict.places import Places
+from leadline.units import percent
 
 _MOST = 1.05
 """Of the rate: more says that the rate is of another machine, or was measured beside other work."""
@@ -32,8 +32,6 @@ class Attained:
 
     ns: float
     best_ns: float
-    at: str
-    """The line with most to gain; empty where none is known."""
 
     @property
     def share(self) -> float:
@@ -43,9 +41,7 @@ class Attained:
     @property
     def words(self) -> str:
         """One fact."""
-        left = f", {duration(self.ns - self.best_ns)} a step could be gained" if self.share < 0.95 else ""
-        where = f", most at {self.at}" if left and self.at else ""
-        return f"matrix products reach {percent(self.share)} of this machine's peak{left}{where}"
+        return f"matrix products reach {percent(self.share)} of the rate that large ones reach on this machine"
 
 
 def attained(case: Case) -> Attained | None:
@@ -57,7 +53,7 @@ def attained(case: Case) -> Attained | None:
     columns = flop_columns(case.tree) if rates else None
     if columns is None or not columns.known:
         return None
-    tree, scopes = case.tree, case.analysis.scopes
+    scopes = case.analysis.scopes
     thread = next((one for one in case.profile.threads if one.node.row == int(scopes.thread[loop.anchors[0]])), None)
     ran = contention(case.profile, thread, loop.of.main).operators_ran
     flops = np.where(loop.inside, columns.per_call * columns.worked(case.calls.astype(np.float64)), 0.0)
@@ -65,13 +61,10 @@ def attained(case: Case) -> Attained | None:
     known = (flops > 0) & (rate > 0)
     if not known.any():
         return None
-    time = group_sums(columns.owner, loop.time, len(tree)) * ran / loop.steps
+    time = group_sums(columns.owner, loop.time, len(case.tree)) * ran / loop.steps
     calls = case.calls.astype(np.float64) * _LEAST_NS
     best = np.where(known, np.maximum(flops / np.maximum(rate, 1.0) * 1e9, calls), 0.0) / loop.steps
     ns, least = float(time[known].sum()), float(best.sum())
     if ns <= 0 or float((flops[known] / rate[known]).sum()) * 1e9 / loop.steps > _MOST * ns:
         return None
-    left = np.where(known, np.maximum(time - best, 0), 0)
-    rows = np.flatnonzero(left > 0)
-    places = Places(case).of(rows, left[rows], functions=False) if len(rows) else ()
-    return Attained(ns, least, places[0].text if places else "")
+    return Attained(ns, least)

@@ -114,7 +114,7 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
     if resource.kind in _COMPUTES and made.share("core") < _CROWDED:
         for reached in case.optional(lambda: [attained(case)]):
             if reached is not None and reached.ns - reached.best_ns >= _WORTH_SAYING * made.wall_ns:
-                facts.insert(0, reached.words)
+                facts.append(reached.words)  # known causes come first
     if others.children and (resource.contended or made.share("core") >= _CROWDED):
         facts[:0] = case.optional(lambda: computing(case, remarks))
     elif resource.part is not None and resource.part.key in _OTHERS_WORK:
