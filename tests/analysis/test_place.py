@@ -9,7 +9,7 @@ from tests.analysis.test_findings import MS, training
 
 from leadline.analysis.analyze import analyze
 from leadline.analysis.case import case_of
-from leadline.analysis.rules.place import TELLING, facts_of, known_of
+from leadline.analysis.rules.place import TELLING, facts_of, known_of, sentence_of
 from leadline.profiles.build import build
 from leadline.profiles.profile import Profile
 from leadline.report.build import build_report
@@ -339,3 +339,12 @@ def test_of_set_up_nothing_is_said_that_reads_as_if_steps_did_it(thread: str, sa
         + (thread + encode if thread else "")
     )
     assert known(profile, "/home/ada/data.py", 9) == said
+
+
+def test_time_that_is_not_an_operators_is_not_shared_out_among_its_calls() -> None:
+    """A line compiles for 700 ms a step, and two operators run below it."""
+    profile = on_line(operator("", "aten::mm", 5, 20))
+    case = case_of(profile)
+    with_time = sentence_of(case, "main", "/home/ada/train.py", 43, "", 700e6)
+    assert "is called" not in with_time
+    assert "is called 2 times a step" in sentence_of(case, "aten::mm", "/home/ada/train.py", 43, "aten::mm", 5e6)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from leadline._dataclass import replace
 from leadline.analysis.case import Case
 from leadline.analysis.rules.place.at import At, at_line
 from leadline.analysis.rules.place.behalf import on_behalf
@@ -34,6 +35,8 @@ def facts_of(case: Case, file: str, line: int, what: str = "", ns: float = 0.0) 
     kept: dict[tuple[str, int, str, float], list[Fact]] = vars(case).setdefault("_places", {})
     if key not in kept:
         place = at_line(case, file, line, what)
+        if place is not None and ns and not what:  # the time is not that of the line's operators
+            place = replace(place, operator=False)
         kept[key] = [] if place is None else _best(_asked(case, place, ns))
     return kept[key]
 
