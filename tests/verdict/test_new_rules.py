@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.analysis.test_findings import MS, named, names, training
-from tests.verdict.drawn import drawing, grown, normed, typed
+from tests.verdict.drawn import drawing, grown, normed, operator, typed
 
 from leadline.analysis.analyze import analyze
 from leadline.analysis.findings import Severity
@@ -30,6 +30,16 @@ def test_a_convolution_that_fell_back_in_half_precision_is_told_to_use_float32_n
     assert "slow_type" not in names(analyze(untold))  # nobody says of what type it is
 
 
+def test_a_model_of_double_precision_has_one_remedy_and_none_by_autocast() -> None:
+    """Autocast leaves tensors of float64 as they are."""
+    profile = typed("float64")
+    one = named(analyze(profile), "slow_type")
+    assert "autocast" not in one.measured_by and "autocast" not in one.fix
+    profile = typed("float64")
+    profile.meta["available"]["torch"]["habits"]["updated"] = {"parameters": 1000, "bytes": 8000, "double": 1000}
+    assert "slow_type" not in names(analyze(profile))
+
+
 def test_random_numbers_of_attention_name_its_unfused_path():
     one = named(analyze(drawing(4)), "random_numbers")
     assert one.lines[0].line == 43
@@ -43,6 +53,12 @@ def test_an_operator_that_gets_slower_call_by_call_is_named_with_denormals():
     assert (one.severity, one.lines[0].line) == (Severity.WARNING, 44)
     assert "set_flush_denormal" in one.remedy
     assert "10 times" in one.title
+
+
+def test_a_call_whose_input_is_not_known_to_grow_is_not_told_what_to_keep() -> None:
+    profile = grown(10 * MS)
+    profile.meta["growth"][0]["what"] = "aten::sort"
+    assert named(analyze(profile), "grows").remedy.startswith("Find what its time depends on")
 
 
 def test_no_more_is_gained_than_the_path_took():
@@ -107,3 +123,19 @@ def test_float64_that_the_function_asks_for_is_no_accident(tmp_path, asked: str,
     assert ("as this function asks" in one.title, "Float32 meets" in one.title) == (meant, not meant)
     assert (one.severity is Severity.INFO, one.gain.high_ns == 0) == (meant, meant)
     assert any(fix.rule == "slow_type" for fix in profile.verdict.fixes) is not meant
+
+
+def test_growth_that_is_known_of_the_place_is_not_said_again_with_another_figure() -> None:
+    """What the place took is in ms; the finding leaves out by how much everything became slower."""
+    profile = training("python main @ /home/ada/train.py:44", "  " + operator("", "aten::sort", 20, 10))
+    changed = {"file": "/home/ada/train.py", "line": 44, "function": "main", "what": "aten::sort"}
+    changed |= {"steps": [100] * 3, "calls": [100] * 3, "ns": [100 * MS, 300 * MS, 900 * MS]}
+    steady = [
+        {**changed, "line": 50 + number, "what": f"aten::op{number}", "ns": [100 * MS, 110 * MS, 120 * MS]}
+        for number in range(4)
+    ]
+    profile.meta["growth"] = [changed, *steady]
+    assert named(analyze(profile), "grows").lines[0].line == 44
+    because = profile.verdict.because
+    assert any("1.00 ms a call early in the run and 9.00 ms late" in one for one in because)
+    assert not any("times as long late" in one for one in because)

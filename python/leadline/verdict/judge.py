@@ -106,6 +106,10 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
             ranked = [one for one in ranked if one.rule != "communication"]
             said = [one for one in said if one.rule != "communication"]
     remarks = Remarks(case, place)
+    known = of_place(case, place)
+    if any(" early in the run" in one for one in known):  # the same growth, which others' load makes another figure
+        telling_more = [one for one in telling_more if one.rule != "grows" or not _at(one, place)]
+        said = [one for one in said if one in telling_more]
     facts = (
         [*_waited_for(found), *_because(remarks, made, resource, said)]
         if resource.kind == "ranks"
@@ -138,7 +142,7 @@ def judge(profile: Profile, found: Findings | None = None) -> Verdict:
         sentence,
         place,
         (
-            *of_place(case, place),
+            *known,
             *_with_reason(remarks, [*incomplete(profile)[:1], *facts][:_MOST_FACTS], proposed, telling_more, resource),
         ),
         tuple(replace(one, tried=of_rule(profile.tried, one.rule)) for one in proposed),

@@ -151,6 +151,8 @@ class Grows(Rule):
             title = f"{what} takes {times(factor)} times as long late in the run as early, call by call"
             remedy = instead_at(case, str(row["file"]), int(row["line"]), str(row["what"])) or (
                 "Its input grows with the steps: keep the result for the part that has not changed and add what is new."
+                if _larger_inputs(case, row)
+                else "Find what its time depends on: an input, a list, a history or a text that grows with the steps."
             )
         return Finding(
             self.name,

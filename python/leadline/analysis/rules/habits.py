@@ -18,6 +18,12 @@ def habits(case: Case, name: str) -> list[Mapping[str, Any]]:
     return [one for one in _told(case, name) if isinstance(one, dict)]
 
 
+def model_is_double(case: Case) -> bool:
+    """Whether most of the parameters that the optimizer updates are of double precision."""
+    told = max(habits(case, "updated"), key=lambda one: int(one.get("double", 0)), default={})
+    return 2 * int(told.get("double", 0)) >= max(int(told.get("parameters", 0)), 1)
+
+
 def habits_listed(case: Case, name: str, framework: str = "torch") -> list[Mapping[str, Any]]:
     """The same for what is a list, of all processes."""
     lists = [one for one in _told(case, name, framework) if isinstance(one, list)]

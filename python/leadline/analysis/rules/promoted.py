@@ -12,6 +12,7 @@ import numpy as np
 
 from leadline.analysis.calls_in_source import name_of
 from leadline.analysis.columns import Mask, Rows
+from leadline.analysis.measurable import NO_FIX
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Severity
 from leadline.schema import FrameKind
@@ -48,6 +49,7 @@ def promoted(case: Case, rule: str, learn_more: str, share_from: float) -> list[
             "(torch.from_numpy(x).float(), x.astype(np.float32)).",
             learn_more,
             share,
+            fix=NO_FIX,  # autocast leaves doubles as they are
         )
     ]
 

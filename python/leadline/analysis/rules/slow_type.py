@@ -7,8 +7,9 @@ from collections import Counter
 import numpy as np
 
 from leadline.analysis.columns import distinct
+from leadline.analysis.measurable import NO_FIX
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.habits import habits
+from leadline.analysis.rules.habits import habits, model_is_double
 from leadline.analysis.rules.promoted import promoted
 from leadline.profiles.tree import json_object
 from leadline.schema import FrameKind
@@ -37,6 +38,8 @@ class SlowType(Rule):
             raise CannotTell("the work is on a device")
         made = []
         for name, rows in self._rows(case).items():
+            if name == "float64" and model_is_double(case):
+                continue  # `matmul_shape` says so, with the line that makes it
             ns = int(case.time[rows].sum())
             share = case.share(ns)
             if share < values["share"]:
@@ -65,6 +68,7 @@ class SlowType(Rule):
                     else "Compute in float32 where its precision will do: model.float(), and inputs of float32.",
                     self.learn_more,
                     share,
+                    fix=NO_FIX if name == "float64" else "",  # autocast leaves doubles as they are
                 )
             )
         made += promoted(case, self.name, self.learn_more, values["share"])
