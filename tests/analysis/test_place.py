@@ -157,6 +157,22 @@ def test_results_of_which_a_part_is_read_or_none_are_told(tmp_path: Path) -> Non
     assert "read" not in from_source(tmp_path, "used = self.model(i)", "return used", "aten::mm")
 
 
+@pytest.mark.parametrize(("stack", "told"), [(("scorer.enc",), True), (("scorer.enc", "scorer.enc.layers.0"), False)])
+def test_an_operator_inside_of_a_stack_makes_no_result_of_the_line(tmp_path: Path, stack, told: bool) -> None:
+    """What the first layer computes, the second one reads whole."""
+    file = tmp_path / "data.py"
+    file.write_text("class Data:\n  def get(self, i):\n    return self.enc(i)[:, -1]\n")
+    modules = [f"{'  ' * depth}module {name} [Layer]" for depth, name in enumerate(stack)]
+    profile = on_line(*modules, operator("  " * len(stack), "aten::mm", 5, 10), file=file, line=3, function="Data.get")
+    assert ("makes a result of which only" in known(profile, file, 3, "aten::mm")) == told
+
+
+@pytest.mark.parametrize("what", ["aten::multinomial", "aten::_softmax", ""])
+def test_a_draw_is_told_where_it_takes_the_time(tmp_path: Path, what: str) -> None:
+    said = from_source(tmp_path, "chosen = torch.multinomial(p, 1)", what=what)
+    assert ("goes through all of p to draw from it" in said) == (what == "aten::multinomial")
+
+
 def test_a_step_before_one_that_changes_the_size_works_on_the_original_size(tmp_path: Path) -> None:
     file = tmp_path / "load.py"
     file.write_text(

@@ -12,6 +12,7 @@ from leadline.analysis.rules.partly_used import is_of_several, only_asked_for
 from leadline.analysis.rules.place.at import At, own_nodes
 from leadline.analysis.rules.place.fact import Fact
 from leadline.analysis.rules.sorted_for_few import read_of_sorted
+from leadline.schema import FrameKind
 
 _JOINS = frozenset(("cat", "concat", "concatenate", "append", "vstack", "hstack", "stack"))
 _DRAWS = frozenset(("choice", "choices", "multinomial"))
@@ -139,12 +140,13 @@ def _elements(node: ast.expr) -> list[ast.expr]:
     return node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
 
 
-def _draws(_: At, nodes: list[ast.AST]) -> Iterator[Fact]:
-    """`np.random.choice(n, k, p=p)`: a draw goes through all weights."""
+def _draws(at: At, nodes: list[ast.AST]) -> Iterator[Fact]:
+    """`np.random.choice(n, k, p=p)`: a draw goes through all weights. Of torch's draw it tells something where the draw
+    takes the time, not the calling of operators on a few weights."""
     for node in nodes:
         if isinstance(node, ast.Call) and name_of(node.func) in _DRAWS:
             weights = next((one.value for one in node.keywords if one.arg in ("p", "weights")), None)
-            if weights is None and name_of(node.func) == "multinomial" and node.args:
+            if weights is None and at.what == "aten::multinomial" and name_of(node.func) == "multinomial" and node.args:
                 weights = node.args[0]
             if weights is not None:
                 yield Fact("reads", f"goes through all of {text_of(weights)} to draw from it", 0.65)
@@ -258,13 +260,21 @@ def _partly_read(case: Case, at: At) -> list[Fact]:
     if function is None:
         return []
     asked = read_of_sorted(function, at.line)
-    if not asked:
+    if not asked and not _inside_modules(case, at):
         only = only_asked_for(function, at.line)
         asked = only if is_of_several(case, at.file, function, only) else ""
     if asked:
         return [Fact("read", f"makes a result of which only {asked} is read", 0.8)]
     unread = _never_read(function, at.statement)
     return [Fact("read", f"makes {unread}, which nothing reads", 0.7)] if unread else []
+
+
+def _inside_modules(case: Case, at: At) -> bool:
+    """Whether it is an operator inside of a stack of modules, which makes no result of the line but what other modules
+    read."""
+    path, user = case.tree.path_rows(at.row), int(case.analysis.scopes.user[at.row])
+    modules = [row for row in path if row > user and case.tree.kinds[row] == int(FrameKind.MODULE)]
+    return at.operator and len(modules) > 1
 
 
 def _never_read(function: ast.AST, statement: ast.stmt | None) -> str:
