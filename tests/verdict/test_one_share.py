@@ -85,6 +85,14 @@ def test_what_the_sentence_says_of_a_function_is_no_fact_as_well() -> None:
     assert "python_overhead" in [fix.rule for fix in verdict.fixes]
 
 
+def test_what_a_finding_says_of_a_function_is_not_said_again_as_pythons_share() -> None:
+    lines = ("python main @ /home/ada/train.py:43", "  python prepare @ /home/ada/data.py:6 | cpu_sample=50000000/100")
+    products = ("python main @ /home/ada/train.py:46", operator("  ", "aten::mm", 9, STEPS))
+    profile = training(*lines, *products)
+    facts = [fact for fact in profile.verdict.because if "prepare" in fact]
+    assert len(facts) == 1 and "% of the step in Python code" in facts[0]
+
+
 def dropping(ms: float, other_ms: float = 0) -> tuple[Verdict, Finding]:
     other = (
         ("python main @ /home/ada/train.py:47", operator("  ", "aten::to_dense", other_ms, STEPS)) if other_ms else ()

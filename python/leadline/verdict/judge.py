@@ -332,7 +332,10 @@ def _is_said(part: Part, found: Sequence[Finding]) -> bool:
     """Whether a finding has named the whole of a part, at its line."""
     lines = {(place.file, place.line) for place in part.places}
     return any(
-        one.rule in _WHOLE_PART.get(part.key, ())
+        (
+            one.rule in _WHOLE_PART.get(part.key, ())
+            or (part.key == "python" and not unsure(part) and one.title.endswith(IN_PYTHON))
+        )
         and bool(one.lines)
         and (one.lines[0].file, one.lines[0].line) in lines
         for one in found
