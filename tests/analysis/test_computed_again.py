@@ -90,3 +90,86 @@ def test_what_is_the_same_at_every_step_is_told_from_data_that_comes_again_later
     (one,) = found(AT, "  python prompts @ /home/ada/net.py:7", "    " + again(10, 2000, 9),
                    "  python images @ /home/ada/net.py:9", "    " + again(10, 1000, 6), "    " + again(10, 1000, 6))  # fmt: skip
     assert (one.lines[0].short, one.lines[0].line) == ("net.py", 7)
+
+
+def sparse_function(tmp_path, body: str, arguments: str = "edges, n") -> str:
+    file = tmp_path / "graph.py"
+    file.write_text(f"import torch\n\ndef propagation({arguments}):\n{body}")
+    return str(file)
+
+
+PROPAGATION = """    idx = torch.cat([edges, torch.arange(n).repeat(2, 1)], 1)
+    adj = torch.sparse_coo_tensor(idx, torch.ones(idx.shape[1]), (n, n)).coalesce()
+    deg = torch.zeros(n).index_add_(0, adj.indices()[0], adj.values())
+    return adj, deg.rsqrt()
+"""
+
+
+def propagation(file: str, *lines: str, created: int = 38, indices: int = 38) -> list:
+    """Forty calls of it: the sparse tensor's own operators have no number."""
+    call = f"    python propagation @ {file}"
+    return found(AT, "  python layer @ /home/ada/net.py:52", "    " + again(40, 10, 0),
+                 "  python layer @ /home/ada/net.py:51",
+                 f"{call}:4 | first_line=3",
+                 "      " + again(40, 0.4, indices, "aten::arange"), "      " + again(40, 0.4, indices, "aten::cat"),
+                 f"{call}:5 | first_line=3",
+                 "      " + again(40, 0.4, created, "aten::ones"),
+                 "      " + again(40, 0.4, created, "aten::sparse_coo_tensor"),
+                 "      " + again(40, 20, 0, "aten::coalesce"),
+                 f"{call}:6 | first_line=3",
+                 "      " + again(40, 0.4, 38, "aten::zeros"), "      " + again(40, 4, 0, "aten::index_add_"),
+                 f"{call}:7 | first_line=3",
+                 "      " + again(40, 1, 0, "aten::rsqrt"), *lines)  # fmt: skip
+
+
+def test_a_sparse_matrix_made_of_the_same_edges_each_time_is_computed_again(tmp_path):
+    (one,) = propagation(sparse_function(tmp_path, PROPAGATION))
+    assert (one.lines[0].short, one.lines[0].line) == ("net.py", 51)
+    assert one.remedy.startswith("Compute it once")
+
+
+@pytest.mark.parametrize(("created", "indices"), [(0, 0), (20, 20), (0, 38), (38, 0)])
+def test_edges_that_are_sampled_anew_make_another_matrix(created: int, indices: int, tmp_path):
+    assert propagation(sparse_function(tmp_path, PROPAGATION), created=created, indices=indices) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "      " + again(40, 1, 0, "aten::dropout"),
+        "      " + again(40, 1, 0, "aten::empty"),
+        "      phase backward\n        operator MulBackward0 | time=1000/40 call_time=1000/40",
+        "      module scale [Linear]\n        " + again(40, 1, 0),
+    ],
+)
+def test_random_numbers_parameters_and_what_autograd_records_make_it_new(line: str, tmp_path):
+    assert propagation(sparse_function(tmp_path, PROPAGATION), *line.split("\n")) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "last"),
+    [
+        ("edges, n, x", "    return adj @ x"),
+        ("edges, n, *others", "    return adj @ others[0]"),
+        ("edges, n, x", "    return adj @ torch.ones(x.shape[1])"),
+        ("edges, n", "    return adj @ FEATURES"),
+        ("edges, n", "    return adj * scale_of(n)"),
+        ("edges, n", "    return scaled(lambda: adj)"),
+        ("self, edges, n", "    return adj @ self.features"),
+    ],
+)
+def test_a_function_that_takes_something_else_is_left_alone(arguments: str, last: str, tmp_path):
+    body = "".join(line + "\n" for line in [*PROPAGATION.splitlines()[:3], last])
+    assert propagation(sparse_function(tmp_path, body, arguments)) == []
+
+
+def test_what_is_known_of_one_branch_only_is_not_known(tmp_path):
+    body = """    idx = torch.cat([edges if n else x, torch.arange(n).repeat(2, 1)], 1)
+    adj = torch.sparse_coo_tensor(idx, torch.ones(n), (n, n)).coalesce()
+    return adj @ x, n
+"""
+    assert propagation(sparse_function(tmp_path, body, "edges, n, x")) == []
+
+
+def test_without_its_source_nothing_is_said_of_it(tmp_path):
+    assert propagation(str(tmp_path / "gone.py")) == []

@@ -17,6 +17,7 @@ from leadline.analysis.columns import Mask, Rows, above, subtree_sums
 from leadline.analysis.functions import function_of_line
 from leadline.analysis.rules.base import Case, Finding, Severity, Values
 from leadline.analysis.rules.logging_in_loop import logging_calls
+from leadline.analysis.rules.sparse_again import behind_sparse
 from leadline.analysis.rules.weights_again import parametrised
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, times
@@ -91,13 +92,15 @@ def repeated_part(case: Case) -> tuple[Weights, Mask]:
     operators. Where nearly all repeats, the loop repeats itself to measure, or goes through the same data again: there
     only what has the same inputs at every step counts, and nothing where that is all.
     """
-    number = case.tree.exclusive("again").sum
+    again = case.tree.exclusive("again").sum
     left_out = parametrised(case) | logging_calls(case)  # weights_again and logging_in_loop say of what
     for name in _PHASES:
         left_out |= case.in_phase(name)
     operators: Mask = case.called & ~left_out
     calls = np.maximum(case.tree.exclusive("call_time").count, 1)
-    part: Weights = np.where(operators, np.minimum(number / calls, 1.0), 0.0)  # later steps are numbered now and then
+    part: Weights = np.where(operators, np.minimum(again / calls, 1.0), 0.0)  # later steps are numbered now and then
+    part = behind_sparse(case, operators, part)
+    number = np.maximum(again, part * calls)
     spent = np.where(operators & (part >= _HALF), case.inclusive_time, 0)
     repeated = float((part * calls)[operators].sum()) / max(float(calls[operators].sum()), 1.0)
     if case.share(int(spent.sum())) > _MEASURES and repeated > _HALF:
