@@ -52,7 +52,10 @@ def measured(case: Case, at: At, ns: float) -> list[Fact]:
     seldom = _seldom(case, at)
     found += seldom
     if at.operator:
-        found += [*([] if seldom else _often(case, at, ns)), *_inputs(case, at), *_again(case, at), *_part_of(case, at)]
+        again = _again(case, at)
+        said = any("is part of" in one.text for one in again)
+        found += [*([] if seldom else _often(case, at, ns)), *_inputs(case, at), *again]
+        found += [] if said else _part_of(case, at)
     return found
 
 
