@@ -204,12 +204,33 @@ def _worth(status: object) -> int:
 def host() -> dict[str, Any]:
     """The machine, as far as the standard library knows it."""
     system = os.uname()
+    halves = products_of_halves()
     return {
         "hostname": system.nodename,
         "system": f"{system.sysname} {system.release}",
         "machine": system.machine,
         "cpus": os.cpu_count(),
+        **({} if halves is None else {"products": halves}),
     }
+
+
+_OF_HALVES = {
+    "bfloat16": ("avx512_bf16", "amx_bf16", "bf16"),
+    "float16": ("avx512_fp16", "amx_fp16", "asimdhp"),
+}
+"""Words of /proc/cpuinfo, of x86 and of ARM, that promise instructions for products of a type."""
+
+
+def products_of_halves(cpuinfo: str = "/proc/cpuinfo") -> list[str] | None:
+    """Types of half width that the processor multiplies by itself; others are turned into float32 and back, element by
+    element. None where the kernel does not tell."""
+    try:
+        with open(cpuinfo, encoding="utf-8", errors="replace") as file:  # noqa: PTH123  # pathlib is not loaded here
+            line = next((line for line in file if line.startswith(("flags", "Features"))), "")
+    except OSError:
+        return None
+    words = set(line.split())
+    return [name for name, some in _OF_HALVES.items() if words & set(some)] if words else None
 
 
 def pack_single(part: Part, output: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,46 @@ def test_workers_whose_samples_become_cheap_end_the_wait(
     (found,) = [one for one in analyze(loaded_by_workers(library)) if one.rule == "data_loading"]
     assert found.remedy.startswith(remedy)
     assert least_ms * MS <= found.gain.expected_ns <= most_ms * MS
+
+
+def crowded(file: Path, worker_ms: int, in_line_ms: int) -> Profile:
+    """Ten steps of 100 ms on two cores; a worker makes batches in time, for `worker_ms` of each step, while the loop's
+    thread stands in line for a core `in_line_ms` of it."""
+    npz = "/usr/lib/python3.11/site-packages/numpy/lib/_npyio_impl.py"
+    file.write_text("class Songs:\n  def __getitem__(self, i):\n    return self.shard['mel'][i]\n")
+    os.utime(file, (0, 0))  # older than the run
+    wall, ran = 1000 * MS, (100 - in_line_ms) * MS
+    profile = build(
+        f"""
+process train.py | pid=5 start_ns=0 end_ns={wall}
+  thread MainThread | tid=5 wall_ns={wall} cpu_ns={wall - 10 * in_line_ms * MS}
+    python main @ /home/ada/train.py:41
+      phase data loading | time={MS}/10 call_time={MS}/10 detail={{"loader":"_MultiProcessingDataLoaderIter"}}
+    python main @ /home/ada/train.py:42
+      operator aten::linear | time={900 * MS}/10 call_time={900 * MS}/10
+    phase step | call_time={900 * MS}/9 step_running={9 * ran}/9 step_core_wait={9 * in_line_ms * MS}/9
+process train.py | pid=20 parent_pid=5 start_ns=0 end_ns={wall}
+  thread worker | tid=20 wall_ns={wall} cpu_ns={10 * worker_ms * MS}
+    phase data loading | time={10 * worker_ms * MS}/10 call_time={10 * worker_ms * MS}/10
+      python Songs.__getitem__ @ {file}:3
+        python NpzFile.__getitem__ @ {npz}:257 | cpu_sample={10 * worker_ms * MS}/100
+""".strip("\n")
+    )
+    profile.meta["host"] = {"cpus": 2}
+    return profile
+
+
+@pytest.mark.parametrize(("worker_ms", "in_line_ms", "named"), [(80, 40, True), (80, 5, False), (10, 40, False)])
+def test_a_worker_that_is_never_late_but_takes_the_core_is_named_with_its_line(
+    worker_ms: int, in_line_ms: int, named: bool, tmp_path: Path
+) -> None:
+    profile = crowded(tmp_path / "data.py", worker_ms, in_line_ms)
+    found = [one for one in analyze(profile) if one.rule == "data_loading"]
+    assert [one.change_line.line for one in found if one.change_line] == ([3] if named else [])
+    if named:
+        assert found[0].title.startswith("Making batches takes 40 % of the cores' time")
+        assert found[0].remedy.startswith("Read the arrays of the .npz file once")
+        assert 0 < found[0].gain.expected_ns <= in_line_ms * MS
 
 
 def test_rows_of_a_table_are_to_be_made_arrays_once(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from tests.analysis.test_findings import training
 from tests.analysis.test_recorded_in_vain import called, passes, program
 
 from leadline.analysis.analyze import analyze
+from leadline.analysis.rules.last_logits import only_last
 from leadline.analysis.rules.partly_used import only_asked_for
 from leadline.profiles.build import build
 
@@ -35,6 +36,47 @@ MIB = 1 << 20
 def test_what_is_asked_of_a_result_is_read_from_the_source(body, asked):
     tree = ast.parse(f"def forward(x):\n    {body}\n")
     assert only_asked_for(tree.body[0], 2) == asked
+
+
+@pytest.mark.parametrize(
+    ("body", "asked"),
+    [
+        ("out = f(x)\n    return out.logits[:, -1, words], out.past_key_values", "out.logits[:, -1, words]"),
+        ("y = f(x).logits\n    return y[:, -1]", "y[:, -1]"),
+        ("return f(x).logits[:, -1:]", "f(x).logits[:, -1:]"),
+        ("out = f(x)\n    return out", ""),  # handed on as a whole
+        ("out = f(x, logits_to_keep=1)\n    return out.logits[:, -1]", ""),
+        ("out = f(x, **more)\n    return out.logits[:, -1]", ""),  # may hold it
+        ("out = f(x)\n    return out.logits[:, :-1]", ""),
+        ("out = f(x)\n    return out.logits[:, -1], out.logits.mean()", ""),
+        ("out = f(x)\n    return out.logits[:, 5]", ""),
+    ],
+)
+def test_scores_of_the_last_position_are_read_from_the_source(body, asked):
+    tree = ast.parse(f"def score(x):\n    {body}\n")
+    assert only_last(tree.body[0], 2) == asked
+
+
+def scored(tmp_path, length: int, line: str = "out = self.model(x)", module: str = "LlamaForCausalLM"):
+    file = tmp_path / "rank.py"
+    file.write_text(f"class Ranker:\n  def score(self, x):\n    {line}\n    return out.logits[:, -1]\n")
+    profile = training(
+        "python main @ /home/ada/train.py:43",
+        f"  python Ranker.score @ {file}:3",
+        f"    module model [{module}]",
+        "      module model.lm_head [Linear]",
+        "        " + called("aten::linear", 10, 60) + f' detail={{"shapes":[[8,{length},256],[32000,256]]}}',
+    )
+    return [one for one in analyze(profile, ["redundant_work"]) if "positions" in one.title]
+
+
+def test_a_head_whose_scores_of_the_last_position_alone_are_read_is_named(tmp_path):
+    (found,) = scored(tmp_path, 128)
+    assert "computes 128 positions, and only out.logits[:, -1] is used" in found.title
+    assert "logits_to_keep=1" in found.remedy and found.lines[0].line == 3
+    assert not scored(tmp_path, 1)  # a step of generation with a cache
+    assert not scored(tmp_path, 128, "out = self.model(x, logits_to_keep=1)")
+    assert not scored(tmp_path, 128, module="MyModel")
 
 
 def positions(tmp_path, module: str, text: str, selected: list[int] | None = None):

@@ -6,6 +6,7 @@ import pytest
 from tests.analysis.test_findings import MS, named, names, training
 from tests.verdict.drawn import drawing, grown, normed, operator, typed
 
+from leadline._package import products_of_halves
 from leadline.analysis.analyze import analyze
 from leadline.analysis.findings import Severity
 
@@ -38,6 +39,40 @@ def test_a_model_of_double_precision_has_one_remedy_and_none_by_autocast() -> No
     profile = typed("float64")
     profile.meta["available"]["torch"]["habits"]["updated"] = {"parameters": 1000, "bytes": 8000, "double": 1000}
     assert "slow_type" not in names(analyze(profile))
+
+
+@pytest.mark.parametrize(
+    ("host", "told"), [({"products": []}, True), ({"products": ["bfloat16"]}, False), ({}, False), (None, False)]
+)
+def test_products_of_bfloat16_are_told_where_the_processor_has_none(host, told: bool, tmp_path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text("with torch.autocast('cpu', dtype=torch.bfloat16):\n    loss = model(x)\n")
+    product = f"operator aten::mm | time={400 * MS}/10 call_time={400 * MS}/10"
+    types = ' detail={"shapes":[[200,192],[192,768]],"types":["c10::BFloat16","c10::BFloat16"]}'
+    profile = training(f"python <module> @ {file}:2", "  " + product + types)
+    profile.meta["host"] = host
+    found = [one for one in analyze(profile) if one.rule == "slow_type"]
+    assert [one.lines[0].line for one in found] == ([1] if told else [])
+    if told:
+        assert found[0].remedy == "Compute in float32 on this processor: leave out torch.autocast."
+        assert found[0].fix == "" or "autocast" not in found[0].fix
+
+
+@pytest.mark.parametrize(
+    ("text", "products"),
+    [
+        ("processor\t: 0\nflags\t\t: fpu avx2 avx512_bf16 amx_fp16\n", ["bfloat16", "float16"]),
+        ("processor\t: 0\nflags\t\t: fpu avx2\n", []),
+        ("processor\t: 0\nFeatures\t: fp asimd asimdhp bf16\n", ["bfloat16", "float16"]),
+        ("processor\t: 0\n", None),
+        (None, None),
+    ],
+)
+def test_the_kernel_tells_what_the_processor_multiplies(text, products, tmp_path) -> None:
+    file = tmp_path / "cpuinfo"
+    if text is not None:
+        file.write_text(text)
+    assert products_of_halves(str(file)) == products
 
 
 def test_random_numbers_of_attention_name_its_unfused_path():

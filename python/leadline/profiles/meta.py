@@ -52,6 +52,7 @@ _PROGRAM: dict[str, type | tuple[type, ...]] = {
 _HOST: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("hostname", "system", "machine", "boot_id", "kernel"), str),
     "cpus": int,
+    "products": list,
 }
 """Types of further keys, of which a value of another type is left out: it costs what it would have said."""
 

@@ -58,7 +58,20 @@ def crowd(case: Case) -> Crowd:
     number = workers(case)
     if number >= cores > 0:
         return _of_children(case, number, cores, max(threads, 1))
-    return _of_threads(case, cores)
+    return _of_few_children(case, number, cores) or _of_threads(case, cores)
+
+
+def _of_few_children(case: Case, number: int, cores: int) -> Crowd | None:
+    """Fewer than there are cores, which with training have more work than the cores have room."""
+    children, program = _filled(case, cores) if number and cores else (0.0, 0.0)
+    if program < _LEFT or children < _WORTH:
+        return None
+    return Crowd(
+        f"{'a child process' if number == 1 else f'{number} child processes'} and training share {cores} cores",
+        f"Make what the child process{'es do' if number > 1 else ' does'} cheaper, or use more cores",
+        True,
+        own=True,
+    )
 
 
 def _of_threads(case: Case, cores: int) -> Crowd:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from leadline._dataclass import replace
 from leadline.analysis.already import NOTHING_NEW
 from leadline.analysis.findings import WIDE, Finding, Findings, Line
+from leadline.analysis.rules.loading_gain import CROWDING
 from leadline.verdict.crowd import Crowd
 from leadline.verdict.model import Account, Fix, Place
 from leadline.verdict.resource import Resource
@@ -48,7 +49,7 @@ def fixes(found: Sequence[Finding], account: Account, resource: Resource, others
     """Remedies of the findings whose gain is worth a change, those of one line once: the larger gain first. That for
     waits for a core is one of them where the program itself is their cause; to stop other programs comes after those
     of the program. Those that change what the program computes come last."""
-    cores = _cores(account, others)
+    cores = None if _tells_what_children_do(found) else _cores(account, others)
     made: list[Fix] = []
     seen: set[tuple[str, int]] = set()
     left = account.wall_ns
@@ -84,6 +85,11 @@ def fixes(found: Sequence[Finding], account: Account, resource: Resource, others
 def disturbed(account: Account, others: Crowd) -> bool:
     """Whether other programs had the cores for so much of the step that its times are not those of the program."""
     return _cores(account, others) is not None and not others.own
+
+
+def _tells_what_children_do(found: Sequence[Finding]) -> bool:
+    """Whether a finding has the place of what takes the cores: to make that cheaper, says it better."""
+    return any(one.gain.basis == CROWDING and one.of_place for one in found)
 
 
 def _says_where_only(one: Finding) -> bool:

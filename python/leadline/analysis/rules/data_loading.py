@@ -18,7 +18,7 @@ from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.analysis.rules.habits import habits_listed
 from leadline.analysis.rules.loading_bursts import in_bursts
-from leadline.analysis.rules.loading_gain import loading_gain
+from leadline.analysis.rules.loading_gain import crowding_gain, loading_gain
 from leadline.analysis.rules.place import instead_at
 from leadline.analysis.rules.processes import cpus as count_cpus
 from leadline.analysis.rules.processes import started
@@ -42,7 +42,44 @@ class DataLoading(Rule):
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
-        return self._waiting(case, values) + self._restarted(case, values) + self._made_again(case, values)
+        waiting = self._waiting(case, values) or self._beside(case, values)
+        return waiting + self._restarted(case, values) + self._made_again(case, values)
+
+    def _beside(self, case: Case, values: Values) -> list[Finding]:
+        """Workers that are never late, but take the cores that training waits for."""
+        row, workers, cpus = _row_of_workers(case), count_workers(case), count_cpus(case)
+        total = case.loop.step_ns * case.loop.steps
+        in_line = max(case.loop.of.main.core_wait_ns, 0.0) * case.loop.steps
+        making, sampled = _sampled_ns(case), case.sampled(case.in_phase("data loading"))
+        if row < 0 or not workers or not cpus or not sampled or in_line < values["share"] * total:
+            return []
+        taken = making / (cpus * total)
+        if taken < values["share"]:
+            return []
+        maker, cheaper = _instead(case, row, sampled)
+        spares = sampled[0].ns / making if cheaper else _HALF
+        several = f"{workers} worker{'s' if workers > 1 else ''}"
+        return [
+            Finding(
+                self.name,
+                Severity.WARNING,
+                f"Making batches takes {percent(taken)} of the cores' time, and training waits for a core meanwhile",
+                crowding_gain(case, in_line, making * spares),
+                tuple(sampled[0].rows[:20].tolist()),
+                case.lines([one.row for one in sampled[:2]]),
+                (
+                    f"{several} and training share {cpus} core{'s' if cpus > 1 else ''}",
+                    *(_sampled(case, one) for one in sampled[:2]),
+                ),
+                cheaper or _remedy(workers, cpus, early=False),
+                self.learn_more,
+                case.share(int(in_line)),
+                fix=NO_FIX,
+                measured_by=PROVE,
+                of_place=bool(cheaper),
+                change_at=maker,
+            )
+        ]
 
     def _made_again(self, case: Case, values: Values) -> list[Finding]:
         """Samples that each pass over the data makes anew, although nothing of chance is in them."""
@@ -236,6 +273,8 @@ _MOSTLY = 0.25
 """Of the CPU time of loading: with less a line is not what batches wait for."""
 _MUCH = 0.05
 """Of the step."""
+_HALF = 0.5
+"""Of the work of making batches: what a remedy spares that is not known."""
 _OF_A_PASS = 3
 """Batches: with fewer a program begins passes and does not end them."""
 _OF_CHANCE = re.compile(

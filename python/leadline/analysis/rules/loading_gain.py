@@ -6,6 +6,7 @@ from leadline.analysis.functions import METRIC
 from leadline.analysis.rules.base import Case, Gain
 
 _BASIS = "bound: time in data loading on the loop's path (Amdahl)"
+CROWDING = "bound: waits for cores that workers use"
 _SPARED = 0.9
 """Of the time of a place whose remedy is known."""
 _AT_LEAST = 0.3
@@ -26,6 +27,12 @@ def loading_gain(case: Case, ns: int, *, cheaper: float, workers: int, cpus: int
     freed = in_line * min(1.0, _SPARED * cheaper * making / (max(cpus, 1) * total)) if total > 0 else 0.0
     more = ", and the waits for cores that workers use" if in_line >= 0.05 * total else ""
     return case.gain_sums((_AT_LEAST * spared, spared + freed, ns + in_line), _BASIS + more)
+
+
+def crowding_gain(case: Case, in_line: float, spared: float) -> Gain:
+    """`in_line`: of all steps, what training waits for a core; `spared`: work of workers that need not be done."""
+    most = min(in_line, spared)
+    return case.gain_sums((_AT_LEAST * most, 0.8 * most, in_line), CROWDING)
 
 
 def _fractions(workers: int, cpus: int) -> tuple[float, float, float]:

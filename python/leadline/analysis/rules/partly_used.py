@@ -15,6 +15,7 @@ from leadline.analysis.functions import function_of_line
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Severity
 from leadline.analysis.rules.by_shape import shapes_of
+from leadline.analysis.rules.last_logits import last_logits
 from leadline.analysis.rules.recorded_in_vain import is_told
 from leadline.schema import FrameKind
 from leadline.units import duration, percent, size, times
@@ -32,6 +33,7 @@ def partly_used(case: Case, rule: str, learn_more: str, share: float) -> list[Fi
     """At most one finding of each kind."""
     made = (
         _one_position(case, rule, learn_more, share),
+        last_logits(case, rule, learn_more, share),
         _one_hot(case, rule, learn_more, share),
         _densified(case, rule, learn_more, share),
         _frozen(case, rule, learn_more),

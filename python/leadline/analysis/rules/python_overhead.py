@@ -33,6 +33,8 @@ from leadline.units import duration, percent, times
 
 _CALLING_NS = 15_000.0
 """An operator on next to nothing takes this long with what it calls and its backward operator."""
+_KNOWN, _UNKNOWN = 0.8, 0.5
+"""Of a function: what a remedy that fits its line spares, and what any other does."""
 _ENOUGH_SAMPLES = 20
 """Of one function: with fewer, its share is wrong by more than half."""
 _BY_SAMPLES = "bound: the CPU time of this function, by samples"
@@ -95,12 +97,13 @@ class PythonOverhead(Rule):
             if 2 * spared < one.ns:
                 values_to, spared = [], 0
             arrays = None if values_to or instead or inside else whole_arrays(case, one.rows)
+            expected = spared * SPARES[1] or (_KNOWN if instead else _UNKNOWN) * one.ns
             made.append(
                 Finding(
                     self.name,
                     Severity.WARNING if number >= _ENOUGH_SAMPLES else Severity.INFO,
                     title_of(case, one, inside, values_to, arrays),
-                    case.gain_sums((spared * SPARES[0], spared * SPARES[1] or 0.5 * one.ns, one.ns), _BY_SAMPLES),
+                    case.gain_sums((spared * SPARES[0], expected, one.ns), _BY_SAMPLES),
                     tuple(one.rows[:20].tolist()),
                     case.lines([each.row for each in values_to] or [one.row]),
                     (

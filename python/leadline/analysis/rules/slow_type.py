@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
+from leadline.analysis.calls_in_source import lines_that_call
 from leadline.analysis.columns import distinct
-from leadline.analysis.measurable import NO_FIX
+from leadline.analysis.findings import Line
+from leadline.analysis.measurable import NO_FIX, PROVE
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.habits import habits, model_is_double
 from leadline.analysis.rules.promoted import promoted
@@ -47,28 +50,36 @@ class SlowType(Rule):
             order = rows[np.argsort(-case.time[rows], kind="stable")]
             what = case.name(int(order[0]))
             fallback = what in _FALLBACKS
-            high = 0.9 if fallback or name == "float16" else 0.5
+            emulated = name == "bfloat16"
+            high = 0.95 if emulated else 0.9 if fallback or name == "float16" else 0.5
+            asked = lines_that_call(case, ("autocast",), most=1) if name != "float64" else []
             made.append(
                 Finding(
                     self.name,
-                    Severity.WARNING if name == "float16" or fallback else Severity.INFO,
+                    Severity.WARNING if name != "float64" or fallback else Severity.INFO,
                     f"{percent(share)} of the step is {what} in {name}, for which this processor has no fast path",
                     case.gain(ns, (0.2 * high, 0.8 * high, high), "bound: what float32 saves, by class of operator"),
                     tuple(order[:20].tolist()),
-                    case.lines(order.tolist(), 2),
+                    (*asked, *case.lines(order.tolist(), 2)),
                     (
                         f"{duration(case.per_step(ns))} a step",
-                        f"the type is the reason: PyTorch's CPU library has no {name} convolution or product here"
+                        "this processor has no instructions for bfloat16: products are computed in float32, with "
+                        "conversions around them"
+                        if emulated
+                        else f"the type is the reason: PyTorch's CPU library has no {name} convolution or product here"
                         if name != "float64"
                         else "a double takes twice the memory and half the vector width",
                     ),
-                    f"Compute in float32: leave out .{_call(name)} (or convert back with model.float()); measure "
-                    "bfloat16 before using it."
+                    f"Compute in float32 on this processor: leave out {_asks(name, asked)}."
+                    if emulated
+                    else f"Compute in float32: leave out {_asks(name, asked)}; measure bfloat16 before using it."
                     if name != "float64"
                     else "Compute in float32 where its precision will do: model.float(), and inputs of float32.",
                     self.learn_more,
                     share,
-                    fix=NO_FIX if name == "float64" else "",  # autocast leaves doubles as they are
+                    # autocast leaves doubles as they are, and is what bfloat16 is told to leave out
+                    fix=NO_FIX if emulated or name == "float64" else "",
+                    measured_by=PROVE if emulated else "",
                 )
             )
         made += promoted(case, self.name, self.learn_more, values["share"])
@@ -96,8 +107,10 @@ class SlowType(Rule):
             rows = [np.flatnonzero(case.operators(*names) & (case.time > 0)) for names in (_FALLBACKS, products)]
             if any(map(len, rows)):
                 found[name] = np.concatenate(rows)
-        # products of bfloat16 are fast where the processor has them, which shapes alone do not tell
-        found.pop("bfloat16", None)
+        # products of bfloat16 are fast where the processor has them
+        host = case.profile.meta.get("host")
+        if not isinstance(host, dict) or "bfloat16" in host.get("products", ["bfloat16"]):
+            found.pop("bfloat16", None)
         return found
 
     def _modules_type(self, case: Case) -> str:
@@ -109,5 +122,8 @@ class SlowType(Rule):
         return _PLAIN.get(name, "")
 
 
-def _call(name: str) -> str:
-    return {"float16": "half()", "bfloat16": "bfloat16()"}.get(name, "double()")
+def _asks(name: str, autocast: Sequence[Line]) -> str:
+    """What of the program asks for the type."""
+    if autocast:
+        return "torch.autocast"
+    return f".{'half' if name == 'float16' else name}() (or convert back with model.float())"

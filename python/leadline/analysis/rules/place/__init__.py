@@ -13,6 +13,7 @@ from leadline.analysis.case import Case
 from leadline.analysis.rules.place.at import At, at_line
 from leadline.analysis.rules.place.behalf import on_behalf
 from leadline.analysis.rules.place.converts import converts
+from leadline.analysis.rules.place.deques import deques
 from leadline.analysis.rules.place.fact import Fact
 from leadline.analysis.rules.place.inside import inside
 from leadline.analysis.rules.place.known_calls import known_calls
@@ -49,6 +50,7 @@ def _asked(case: Case, place: At, ns: float) -> list[Fact]:
         *case.optional(lambda: inside(case, place)),
         *case.optional(lambda: converts(case, place)),
         *case.optional(lambda: known_calls(case, place)),
+        *case.optional(lambda: list(deques(place))),
         *case.optional(lambda: written(case, place)),
     ]
 

@@ -85,7 +85,7 @@ def written(case: Case, at: At) -> list[Fact]:
     nodes = own_nodes(at.statement)
     found = [fact for look in _LOOKS for fact in look(at, nodes)]
     known = (one for name, one in _KNOWN_FUNCTIONS.items() if name in (at.what, *at.called))
-    found += [Fact("does", words, 0.7, instead) for words, instead in known]
+    found += [Fact("does", words, 0.85, instead) for words, instead in known]
     if at.what.endswith("()"):
         found.append(Fact("does", f"reads a number by {at.what}, and waits until it is computed", 0.3))
     return [*found, *_partly_read(case, at), *_smaller_later(at)]
