@@ -54,6 +54,7 @@ WHAT_WAS_SEEN = {
     "interpreter_lock": "the loop was seen waiting for the interpreter that the other thread held",
     "library_lines": "the class was seen to take it on several lines, with the operators of its constructor",
     "jaxwaits": "waits of the host for the device were seen in each step",
+    "last_logits": "the model was seen called without it, and scores of all positions computed",
     "layout_conversion": "conversions of the layout were seen",
     "matmul_shape": "the precision was read from names of kernels, double from parameters",
     "occupancy": "the shape of the user's own kernel was measured",

@@ -41,9 +41,7 @@ def test_a_model_of_double_precision_has_one_remedy_and_none_by_autocast() -> No
     assert "slow_type" not in names(analyze(profile))
 
 
-@pytest.mark.parametrize(
-    ("host", "told"), [({"products": []}, True), ({"products": ["bfloat16"]}, False), ({}, False), (None, False)]
-)
+@pytest.mark.parametrize(("host", "told"), [({"products": []}, True), ({"products": ["bfloat16"]}, False), ({}, False)])
 def test_products_of_bfloat16_are_told_where_the_processor_has_none(host, told: bool, tmp_path) -> None:
     file = tmp_path / "train.py"
     file.write_text("with torch.autocast('cpu', dtype=torch.bfloat16):\n    loss = model(x)\n")

@@ -47,6 +47,35 @@ def stepped(tmp_path: Path, number: int, pool_ms: float = 4) -> Profile:
     return profile
 
 
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("def step(self, x):\n        self.params = update(self.params, x)", "Write step as a function of parameters"),
+        ("def step(self, x):\n        self.a, self.b = update(self.a, x)", "Write step as a function of parameters"),
+        ("def step(self, x):\n        return update(self.params, x)", "Put @jax.jit on step"),
+        ("def step(params, x):\n        params = update(params, x)", "Put @jax.jit on step"),
+    ],
+)
+def test_a_method_that_changes_its_object_is_not_to_be_compiled_as_it_is(
+    tmp_path: Path, text: str, advice: str
+) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(f"class Trainer:\n    {text}\n")
+    profile = build(
+        f"""
+        process train.py | pid=5
+          thread main | tid=5 wall_ns=100000000
+            python main @ /home/ada/main.py:7
+              python step @ {file}:3
+                operator jit(add) | call_time={40 * MS}/1000 time={40 * MS}/1000
+            phase step | call_time={90 * MS}/9
+        """
+    )
+    profile.meta["available"] = {"jax": {"ok": True}}
+    remedies = [one.remedy for one in profile.findings() if one.rule == "op_by_op"]
+    assert [one.startswith(advice) for one in remedies] == [True]
+
+
 @pytest.mark.parametrize("pool_ms", [1, 4])
 def test_many_single_operations_are_dispatch_at_the_call_of_the_line_with_most(tmp_path: Path, pool_ms: float) -> None:
     verdict = stepped(tmp_path, 100, pool_ms).verdict

@@ -108,7 +108,7 @@ def _cores(account: Account, others: Crowd) -> Fix | None:
     waits = next((one for one in account.lane("thread") if one.key == CORES), None)
     if waits is None or waits.share < _CROWDED:
         return None
-    return Fix(others.do, None, waits.ns, 0, waits.ns, waits.known, CORES)
+    return Fix(others.do, None, waits.ns, 0, waits.ns, "at most", CORES)
 
 
 def cap(one: Finding, account: Account) -> int:

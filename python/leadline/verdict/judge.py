@@ -39,7 +39,7 @@ from leadline.verdict.resource import CALL_NS, FEWEST_STEPS, Resource, critical,
 from leadline.verdict.trust import trust
 from leadline.verdict.words import SHORT, lines_of, name_before_line, named
 
-_WORTH_SAYING = 0.05
+_WORTH_SAYING, _WORTH_SAYING_UNSURE = 0.05, 0.15
 _MOST_FACTS = 3
 _IDLE = {
     "launch": "launch-bound: the device is idle while the CPU launches",
@@ -315,7 +315,8 @@ def _because(remarks: Remarks, made: Account, resource: Resource, found: list[Fi
     said = {"core"} if resource.contended else {"unexplained"} if resource.kind == "cannot_tell" else set()
     said |= {part.key} if part is not None else set()
     for other in made.lane(part.lane if part else "thread"):
-        if other.key in said or other.share < _WORTH_SAYING or _is_said(other, found[:2]):
+        least = _WORTH_SAYING_UNSURE if unsure(other) else _WORTH_SAYING
+        if other.key in said or other.share < least or _is_said(other, found[:2]):
             continue
         where = lines_of(other)
         name = name_before_line(other.places[0]) if other.places else ""

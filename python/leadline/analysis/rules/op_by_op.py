@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+
 import numpy as np
 
 from leadline.analysis.columns import Mask, Rows, at_rows, factorized, nearest
+from leadline.analysis.findings import Line
 from leadline.analysis.functions import METRIC, imports
 from leadline.analysis.loop import is_setup
 from leadline.analysis.rules.base import Case, Finding, Gain, Option, Rule, Severity, Values
@@ -170,9 +173,30 @@ def _compile(case: Case, row: int) -> str:
     line = case.line(row)
     if line is None or not line.function:
         return "Move these lines into a function under @jax.jit, so that they become one program, dispatched once."
+    if _changes_its_object(case, line):
+        return (
+            f"Write {_plain(line.function)} as a function of parameters, optimizer state and batch that returns the "
+            "new ones, and put @jax.jit on that: they become one program, dispatched once. A compiled method would "
+            "change its object only while it is traced."
+        )
     return (
         f"Put @jax.jit on {_plain(line.function)} (or on the whole step that calls it), so that they become one "
         "program, dispatched once; what it decides with `if` belongs into static arguments or jax.lax.cond."
+    )
+
+
+def _changes_its_object(case: Case, line: Line) -> bool:
+    """Whether it is a method that assigns to `self.params`."""
+    source = case.sources.of(line.file)
+    function = source.function(line.line) if source is not None else None
+    if not isinstance(function, ast.FunctionDef) or not function.args.args or function.args.args[0].arg != "self":
+        return False
+    return any(
+        isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+        for node in ast.walk(function)
     )
 
 

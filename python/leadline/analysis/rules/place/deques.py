@@ -11,8 +11,8 @@ from leadline.analysis.rules.place.fact import Fact
 
 _DRAWS = frozenset(("sample", "choice", "choices"))
 _INSTEAD = (
-    "Keep the items in a list, or in arrays that are written in turns (index = count % size), and draw integers: a "
-    "deque has to be walked through to reach an item in its midst."
+    "Keep the items in a list, or in arrays whose oldest row the next one replaces (index = count % size), and draw "
+    "integers: a deque has to be walked through to reach an item in its midst."
 )
 
 

@@ -14,18 +14,20 @@ from leadline.analysis.case import Case
 from leadline.analysis.columns import Rows, nearest
 from leadline.analysis.rules.by_shape import PRODUCTS, Shape, broadcast, tensor_shapes
 from leadline.analysis.rules.computed_again import repeated_part
-from leadline.analysis.rules.place.at import At, at_line, loop_of
+from leadline.analysis.rules.place.at import At, at_line, cost_of, loop_of
 from leadline.analysis.rules.place.fact import Fact
 from leadline.analysis.seldom import runs_of
 from leadline.analysis.workclass import classes_of_nodes
 from leadline.schema import FrameKind
-from leadline.units import duration, how_often, times
+from leadline.units import duration, how_often, percent, times
 
 _OFTEN = 4
 """Calls a step for each module: a layer is called once or twice, an update of all parameters is the optimizer's."""
 _TINY_NS, _TINY = 30_000.0, 4096
 """A call that takes no longer, on no more elements, is mostly its dispatch."""
 _GROWN = 1.5
+_UNLIKE, _MOSTLY = 3, 0.5
+"""So few of the calls take so much of the time: their mean tells nothing."""
 _FEWEST_SIZES = 3
 _AGAIN, _NEARLY_ALL = 0.5, 0.9
 _BROADCAST, _LARGE = 8, 1 << 16
@@ -82,7 +84,7 @@ def _often(case: Case, at: At, ns: float) -> list[Fact]:
         return []
     each = number / steps
     modules = max(len(np.unique(case.analysis.scopes.module[at.mine])), 1)
-    takes = f", {duration(ns / each)} each" if ns > 0 and each >= 1 else ""
+    takes = _takes(case, at, ns, each)
     loop = case.inner_loop(at.row) if each >= _OFTEN * modules else None
     where = f" in the loop at line {loop[1].first}" if loop is not None and loop[0] == at.file else ""
     if not where and modules > 1 and abs(each / modules - round(each / modules)) < 0.05:
@@ -92,6 +94,29 @@ def _often(case: Case, at: At, ns: float) -> list[Fact]:
     if times(each) == "0":
         return [Fact("often", f"is called {number:,} times in {steps:,} steps", 0.2)]
     return [Fact("often", f"is called {how_often(each)} a step{where}{takes}", _tells_often(each / modules))]
+
+
+def _takes(case: Case, at: At, ns: float, each: float) -> str:
+    """What a call takes; where few calls take most of it, what these do: those on the inputs that are told."""
+    if ns <= 0 or each < 1:
+        return ""
+    mine = _begun(case, at.mine)
+    details, module = case.tree.frames["detail"][case.tree.frame_of], case.analysis.scopes.module
+    named = case.tree.frame_of[np.maximum(module, 0)]
+    inputs = details[mine] == details[at.row]
+    layer = (module[mine] >= 0) & (named[mine] == named[at.row])
+    cost = cost_of(case)
+    whole = float(cost[mine].sum())
+    for alike, which in ((inputs, ""), (layer, case.name(int(module[at.row])) if module[at.row] >= 0 else "")):
+        some = float(cost[mine[alike]].sum())
+        number = _calls(case, mine[alike]) / max(_steps(case), 1)
+        if not _shapes(case, at.row) or not 0 < number <= each / _UNLIKE or some < _MOSTLY * whole:
+            continue
+        taken = duration(ns * some / whole / number)
+        one = times(number) == "1"
+        those = f"{'one' if one else times(number)} of them{which and f' ({which})'}, {taken}{'' if one else ' each'}"
+        return f", {percent(some / whole)} of its time in {those}"
+    return f", {duration(ns / each)} each"
 
 
 def _seldom(case: Case, at: At) -> list[Fact]:
