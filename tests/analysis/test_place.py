@@ -44,7 +44,7 @@ def test_where_few_calls_take_most_their_mean_is_not_said():
     small = [operator("", "aten::sqrt", 0.01, 10, f"[[{size}]]") for size in range(64, 76)]
     said = known_of(
         case_of(on_line(operator("", "aten::sqrt", 5, 10, "[[400000,32]]"), *small)),
-        "/home/ada/train.py", 43, "", 5.12 * MS,
+        "/home/ada/train.py", 43, "aten::sqrt", 5.12 * MS,
     )  # fmt: skip
     assert "is called 13 times a step, 97.7 % of its time in one of them, 5.00 ms; works on [400000, 32]" in said
     heads = [
@@ -54,7 +54,7 @@ def test_where_few_calls_take_most_their_mean_is_not_said():
             f"module model.layers.{layer} [Linear]", "  " + operator("", "aten::mm", 0.05, 10, "[[900,256],[256,256]]"),
         )),
     ]  # fmt: skip
-    said = known_of(case_of(on_line(*heads)), "/home/ada/train.py", 43, "", 5.4 * MS)
+    said = known_of(case_of(on_line(*heads)), "/home/ada/train.py", 43, "aten::mm", 5.4 * MS)
     assert "is called 9 times a step for 9 modules, 92.6 % of its time in one of them (model.lm_head), 5.00 ms" in said
 
 

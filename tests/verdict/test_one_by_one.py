@@ -48,30 +48,19 @@ def stepped(tmp_path: Path, number: int, pool_ms: float = 4) -> Profile:
 
 
 @pytest.mark.parametrize(
-    ("text", "advice"),
+    ("head", "line", "advice"),
     [
-        ("def step(self, x):\n        self.params = update(self.params, x)", "Write step as a function of parameters"),
-        ("def step(self, x):\n        self.a, self.b = update(self.a, x)", "Write step as a function of parameters"),
-        ("def step(self, x):\n        return update(self.params, x)", "Put @jax.jit on step"),
-        ("def step(params, x):\n        params = update(params, x)", "Put @jax.jit on step"),
+        ("self, x", "self.params = update(self.params, x)", "Write step as a function of parameters"),
+        ("self, x", "self.a, self.b = update(self.a, x)", "Write step as a function of parameters"),
+        ("self, x", "return update(self.params, x)", "Put @jax.jit on step"),
+        ("params, x", "params = update(params, x)", "Put @jax.jit on step"),
     ],
 )
 def test_a_method_that_changes_its_object_is_not_to_be_compiled_as_it_is(
-    tmp_path: Path, text: str, advice: str
+    tmp_path: Path, head: str, line: str, advice: str
 ) -> None:
-    file = tmp_path / "train.py"
-    file.write_text(f"class Trainer:\n    {text}\n")
-    profile = build(
-        f"""
-        process train.py | pid=5
-          thread main | tid=5 wall_ns=100000000
-            python main @ /home/ada/main.py:7
-              python step @ {file}:3
-                operator jit(add) | call_time={40 * MS}/1000 time={40 * MS}/1000
-            phase step | call_time={90 * MS}/9
-        """
-    )
-    profile.meta["available"] = {"jax": {"ok": True}}
+    profile = stepped(tmp_path, 100)
+    (tmp_path / "train.py").write_text(f"class Trainer:\n    def step({head}):\n        use(x)\n        {line}\n")
     remedies = [one.remedy for one in profile.findings() if one.rule == "op_by_op"]
     assert [one.startswith(advice) for one in remedies] == [True]
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from leadline.analysis.case import Group
+from leadline.analysis.functions import METRIC
 from leadline.analysis.rules.base import Case, Finding, Severity, Values
+from leadline.analysis.threads import main_threads
 from leadline.units import duration, how_often, percent
 
 _PER_STEP = 0.5
@@ -26,6 +30,16 @@ _OF_A_PACKAGE = (
 _CHOICES = ("int()", "bool()", "index()")
 """What reads a number to choose by it; `float()` and `.item()` mostly read one to show it."""
 _BASIS = "bound: what Python does while the device has nothing to do; the device's own work remains"
+_ON_CORES = "bound: half of what Python does outside of waits, since XLA computes on the same cores"
+_USUAL = 0.6
+"""Of what can be won at most."""
+_IDLE_CORES = 0.5
+"""What XLA leaves idle of the cores it computes on, where that is not known: so much of Python runs beside it."""
+_WORTH = 0.03
+"""Of the step: a remedy that saves less is none."""
+_MEASURES = 0.15
+"""Of the step: a program with less Python than this waits at the end of each step to measure it."""
+_ENOUGH_SAMPLES = 5
 
 
 def of_jax(case: Case, row: int) -> bool:
@@ -43,27 +57,46 @@ def waiting(case: Case, group: Group, values: Values, learn_more: str) -> Findin
         return None
     every = int(case.tree.exclusive("sync_time").sum[case.loop.inside].sum())
     python = max(0.0, case.loop.step_ns * case.loop.steps - every) if case.loop.measured_by else 0.0
+    name, on_cores = case.name(group.row), bool(case.in_pool.any()) and not case.has_device
+    if on_cores and case.loop.measured_by:
+        python = _on_cores(case, python)
+        measures = "block_until_ready" in name and often <= 1 and case.share(python) < _MEASURES
+        python *= _IDLE_CORES
+        if measures or case.share(_USUAL * min(float(group.value), python)) < min(_WORTH, values["share"]):
+            return None
+    idles = "XLA's threads idle" if on_cores else "the device idles"
     spared = min(float(group.value), python)
     gain = (
-        case.gain(spared, (0, 0.6, 1), _BASIS)
+        case.gain(spared, (0, _USUAL, 1), _ON_CORES if on_cores else _BASIS)
         if case.loop.measured_by
         else case.no_gain("Python's time is not known here; mark steps with leadline.step()")
     )
     return Finding(
         "synchronisation",
         Severity.WARNING if case.share(spared) >= values["share"] else Severity.INFO,
-        f"{case.name(group.row)} waits for the device {how_often(often)} a step, {percent(share)} of its time",
+        f"{name} waits for the device {how_often(often)} a step, {percent(share)} of its time",
         gain,
         tuple(group.rows[:20].tolist()),
         case.lines([group.row]),
         (
             f"{duration(case.per_step(group.value))} of waiting a step",
-            "the next step is dispatched only after this wait, so the device idles while Python prepares it",
+            f"the next step is dispatched only after this wait, so {idles} while Python prepares it",
         ),
-        _OF_A_PACKAGE if case.made_by(group.row) else _instead(case.name(group.row)),
+        _OF_A_PACKAGE if case.made_by(group.row) else _instead(name),
         learn_more,
         max(case.share(spared), 0.02),
     )
+
+
+def _on_cores(case: Case, outside: float) -> float:
+    """Python's time over all steps of a program whose device is the CPU, where `outside` is in no wait: at most what
+    the main thread was seen to compute, since it also waits where it calls a compiled program."""
+    mains = [thread.node.row for thread in case.profile.threads if thread.row in main_threads(case.profile)]
+    mine = np.isin(case.analysis.scopes.thread, mains) & case.loop.inside
+    samples = case.tree.exclusive(METRIC)
+    if int(samples.count[mine].sum()) < _ENOUGH_SAMPLES:
+        return outside
+    return min(outside, float(samples.sum[mine].sum()))
 
 
 def _instead(name: str) -> str:
