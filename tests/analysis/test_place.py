@@ -168,25 +168,6 @@ def test_what_is_usual_is_not_said(tmp_path: Path, text: str) -> None:
     assert from_source(tmp_path, text) == ""
 
 
-@pytest.mark.parametrize(
-    ("made", "line", "told"),
-    [
-        ("self.kept = deque(maxlen=n)", "rows = random.sample(self.kept, 32)", True),
-        ("self.kept: deque = collections.deque()", "row = self.kept[i]", True),
-        ("self.kept = list()", "rows = random.sample(self.kept, 32)", False),
-        ("self.kept = deque()", "row = self.kept[-1]", False),
-        ("self.kept = deque()", "row = self.kept.popleft()", False),
-    ],
-)
-def test_items_in_the_midst_of_a_deque_are_walked_to(tmp_path: Path, made: str, line: str, told: bool) -> None:
-    file = tmp_path / "data.py"
-    file.write_text(f"class Data:\n  def get(self, i):\n    {line}\n\n  def __init__(self, n):\n    {made}\n")
-    profile = on_line(f"native work | cpu_sample={50 * MS}/50", file=file, line=3, function="Data.get")
-    assert ("a deque, which is walked through" in known(profile, file, 3)) is told
-    remedies = [one.remedy for one in analyze(profile) if one.rule == "python_overhead"]
-    assert any(one.startswith("Keep the items in a list") for one in remedies) is told
-
-
 def test_results_of_which_a_part_is_read_or_none_are_told(tmp_path: Path) -> None:
     part = from_source(tmp_path, "values, at = x.sort(-1)", "return values[:, :5]", "aten::sort")
     assert part.startswith("makes a result of which only values[:, :5] is read")

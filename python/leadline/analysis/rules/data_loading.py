@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-import re
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from leadline._dataclass import dataclass
-from leadline.analysis.calls_in_source import name_of
 from leadline.analysis.columns import Mask
 from leadline.analysis.functions import METRIC
 from leadline.analysis.measurable import NO_FIX, PROVE
@@ -24,6 +18,7 @@ from leadline.analysis.rules.processes import cpus as count_cpus
 from leadline.analysis.rules.processes import started
 from leadline.analysis.rules.processes import workers as count_workers
 from leadline.analysis.rules.rows_one_by_one import AT_ONCE, one_by_one
+from leadline.analysis.rules.same_samples import same_each_time
 from leadline.analysis.sampled import SampledFunction, names_of
 from leadline.analysis.waiting import in_line_ns
 from leadline.schema import FrameKind
@@ -90,7 +85,7 @@ class DataLoading(Rule):
         known = max(made, key=lambda one: int(one.get("batches", 0)), default=None)
         passes = int(known.get("passes", 0)) if known is not None else 0
         whole = known is not None and int(known.get("batches", 0)) >= _OF_A_PASS * passes  # no next(iter(loader))
-        place = _same_each_time(case, known) if known is not None and passes >= 2 and whole else None
+        place = same_each_time(case, known) if known is not None and passes >= 2 and whole else None
         if known is None or place is None:
             return []
         ns = max(int(case.inclusive_time[case.first_of(loading)].sum()) - int(known.get("join_ns", 0)), 0)
@@ -277,10 +272,6 @@ _HALF = 0.5
 """Of the work of making batches: what a remedy spares that is not known."""
 _OF_A_PASS = 3
 """Batches: with fewer a program begins passes and does not end them."""
-_OF_CHANCE = re.compile(
-    r"rand|rng|choice|shuffle|augment|transform|jitter|flip|crop|noise|drop|mix|yield|perturb", re.IGNORECASE
-)
-"""Words of a method whose samples may differ from pass to pass."""
 _FIRST = 20
 """Times the mean of the others: a batch that took so long was waited for while workers started, or read a cold disk."""
 
@@ -319,35 +310,6 @@ def _tensors_of_a_batch(case: Case) -> int:
     """Of the loader with workers whose batches have most; 0 for few."""
     most = max((int(one.get("tensors", 0)) for one in habits_listed(case, "passes")), default=0)
     return most if most >= _MANY_TENSORS else 0
-
-
-def _same_each_time(case: Case, known: Mapping[str, Any]) -> Line | None:
-    """The user's method that makes samples, where its source calls nothing that may differ from pass to pass."""
-    place = known.get("items")
-    if not isinstance(place, dict) or origin(str(place.get("file", ""))) != Origin.USER:
-        return None
-    line = case.line_at(str(place["file"]), int(place["line"]), str(place.get("name", "")))
-    source = case.sources.of(line.file)
-    function = source.function(line.line) if source is not None else None
-    if source is None or source.tree is None or function is None:
-        return None
-    of_chance = any(_OF_CHANCE.search(ast.unparse(one)) for one in (function, *_methods(source.tree, function)))
-    return None if of_chance else line
-
-
-def _methods(tree: ast.Module, function: ast.AST) -> list[ast.AST]:
-    """Functions of the file that a function calls by name or on itself, and what these call."""
-    by_name = {one.name: one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)}
-    found: list[ast.AST] = []
-    left = [function]
-    while left:
-        for node in ast.walk(left.pop()):
-            called = node.func if isinstance(node, ast.Call) else None
-            one = by_name.get(name_of(called))
-            if one is not None and one is not function and one not in found:
-                found.append(one)
-                left.append(one)
-    return found
 
 
 def _row_of_workers(case: Case) -> int:
