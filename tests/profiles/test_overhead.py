@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from leadline._own_cost import beside_ns, cost_ns, slower_by
+from leadline._own_cost import cost_ns, slower_by
 from leadline.profiles.build import build
 from leadline.profiles.overhead import Overhead, overhead
 from leadline.report.phrases import cost_text
@@ -30,18 +30,32 @@ def test_a_share_of_the_run_is_a_larger_share_of_the_run_without_measuring() -> 
     assert slower_by(7.0) == slower_by(0.96)  # of several threads
 
 
-def test_a_budget_counts_what_calls_cost_beside_them_and_writing() -> None:
-    cost = {"callbacks_ns": 300, "flush_ns": 50, "events": 2}
-    assert cost_ns(cost, shapes=False) == 350 + 2 * beside_ns(shapes=False)
-    assert cost_ns(cost, shapes=True) == 350 + 2 * beside_ns(shapes=True) > cost_ns(cost, shapes=False)
+@pytest.mark.parametrize(
+    ("shapes", "each_ns", "whole"),
+    [(False, 100, 360), (True, 100, 600), (False, 1000, 2500), (True, 1000, 2500)],
+)
+def test_an_event_costs_its_calls_and_what_is_beside_them(shapes: bool, each_ns: int, whole: float) -> None:
+    """Cheap events a constant of the processor's; those whose data was fetched from memory in proportion."""
+    cost = {"callbacks_ns": 1000 * each_ns, "flush_ns": 50, "events": 1000}
+    assert cost_ns(cost, shapes) == 1000 * whole + 50
+    # a run of which a tenth was spent so: what is left is nine tenths
+    meta = {"percent": 10.0 * each_ns / whole, "callbacks_ns": 1000 * each_ns, "events": 1000}
+    assert overhead(told(cost=meta, asked={"shapes": shapes})) == Overhead(pytest.approx(1 / 9), False)
 
 
-def test_what_an_operator_costs_beside_the_calls_depends_on_whether_its_inputs_are_recorded() -> None:
-    # A run of a second: a tenth in our calls, and so many events that as much again is beside them.
-    for shapes in (False, True):
-        cost = {"percent": 10.0, "callbacks_ns": 100e6, "events": 100e6 / beside_ns(shapes)}
-        found = overhead(told(cost=cost, asked={"shapes": shapes}))
-        assert found == Overhead(pytest.approx(0.25), False)  # 0.2 s of it, and 0.8 s without
+@pytest.mark.parametrize(("steps_ms", "share"), [(100, 0.1), (50, 0.2), (10, 0.25)])
+def test_what_is_added_is_stated_of_the_steps(steps_ms: int, share: float) -> None:
+    """Of a run of 100 ms, a tenth was spent on measuring: in its steps, but for a run that is mostly set-up."""
+    profile = build(
+        f"""
+        process train.py | pid=5
+          thread main
+            phase step | call_time={steps_ms * 1_000_000}/10
+        """
+    )
+    profile.meta.update(cost={"percent": 4.0, "callbacks_ns": 4e6, "events": 0}, processes=[{"wall_ns": 100_000_000}])
+    found = overhead(profile)
+    assert found is not None and found.share == pytest.approx(share / (1 - share))
 
 
 def test_steps_that_were_left_out_win_over_the_estimate_where_they_tell() -> None:

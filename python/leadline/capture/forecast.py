@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from leadline._dataclass import dataclass
-from leadline._own_cost import beside_ns
+from leadline._own_cost import with_beside_ns
 from leadline.capture.config import Options
 from leadline.capture.native import Native, load_native
 
@@ -74,14 +74,14 @@ def forecast(options: Options) -> Forecast:
             sample_ns = _sample_ns(native, options) if options.sample_hz else 0.0
         finally:
             native.stop()
-    calls_ns = after["callbacks_ns"] - before["callbacks_ns"]
+    calls_ns, events = after["callbacks_ns"] - before["callbacks_ns"], max(after["events"] - before["events"], 1)
     return Forecast(
         fixed_bytes=FIXED_BYTES,
         usual_paths_bytes=USUAL_PATHS * PATH_BYTES,
         most_paths_bytes=options.max_nodes * PATH_BYTES,
         window_bytes=options.trace_max_events * EVENT_BYTES if options.trace is not None else 0,
         sampled_thread_bytes=SAMPLED_THREAD_BYTES if options.sample_hz else 0,
-        event_ns=calls_ns / max(after["events"] - before["events"], 1) + beside_ns(options.shapes),
+        event_ns=with_beside_ns(calls_ns, events, options.shapes) / events,
         sample_ns=sample_ns,
         samples_share=sample_ns * options.sample_hz / 1e9,
         looks_share=LOOK_NS * options.wait / 1e9,

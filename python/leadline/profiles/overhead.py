@@ -5,19 +5,25 @@ from __future__ import annotations
 import math
 from typing import Any, TypeGuard
 
+import numpy as np
+
 from leadline._dataclass import dataclass
-from leadline._own_cost import beside_ns, slower_by
+from leadline._own_cost import slower_by, with_beside_ns
 from leadline.profiles.profile import Profile
 from leadline.profiles.tables import Tables
+from leadline.schema import FrameKind
 
 _NARROW = 0.25
+_LEAST = 0.4
+"""Of a run that steps take: with less of it, much of what measuring costs is not in them."""
 _CLOSE = 0.02
 """A comparison tells where its interval is as narrow as this: of the overhead, or of a step."""
 
 
 @dataclass(frozen=True)
 class Overhead:
-    """`share`: time added, of the time without measuring. `measured`: by steps that were left out (`--duty`); else it
+    """`share`: time added, of the time without measuring; of the steps, where they were timed. `measured`: by steps
+    that were left out (`--duty`); else it
     is estimated from the time that calls took."""
 
     share: float
@@ -43,7 +49,26 @@ def _stated(profile: Profile) -> float | None:
     if not _is_number(calls_ns) or not _is_number(events) or calls_ns <= 0:
         return float(inside) / 100
     shapes = isinstance(asked, dict) and asked.get("shapes") is True
-    return float(inside) / 100 * (1 + beside_ns(shapes) * events / calls_ns)
+    of_run = float(inside) / 100 * with_beside_ns(calls_ns, events, shapes) / calls_ns
+    return of_run / max(_part_in_steps(profile), _LEAST)
+
+
+def _part_in_steps(profile: Profile) -> float:
+    """Of the time of all processes, what is in their steps; those without steps count as a whole."""
+    tree = profile.tree
+    steps: dict[int, int] = {}
+    timed = tree.exclusive("call_time").sum
+    for row in np.flatnonzero(tree.frame_rows(FrameKind.PHASE, "step")[tree.frame_of] & (timed > 0)).tolist():
+        process = next((at for at in tree.path_rows(row) if tree.kinds[at] == int(FrameKind.PROCESS)), -1)
+        steps[process] = steps.get(process, 0) + int(timed[row])
+    records = profile.meta.get("processes")
+    walls = [one.get("wall_ns") if isinstance(one, dict) else 0 for one in records] if isinstance(records, list) else []
+    every = sum(int(wall) for wall in walls if _is_number(wall))
+    longest = max((int(wall) for wall in walls if _is_number(wall)), default=0)
+    if not steps or every <= 0:
+        return 1.0
+    outside = sum(max(longest - ns, 0) for ns in steps.values())
+    return 1 - min(outside / every, 1.0)
 
 
 def stated_in(tables: Tables) -> dict[str, Any]:
