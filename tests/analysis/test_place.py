@@ -320,7 +320,7 @@ def test_buffers_that_ddp_sends_and_arrays_of_an_npz_file_are_told(tmp_path: Pat
 def test_an_ordinary_layer_is_described_and_nothing_of_it_alarms():
     layer = on_line(operator("", "aten::addmm", 6, 10, "[[192],[128,192],[192,192]]", '["float","float","float"]'))
     facts = facts_of(case_of(layer), "/home/ada/train.py", 43)
-    assert [one.text for one in facts] == ["is called once a step", "works on [192] and [128, 192]"]
+    assert [one.text for one in facts] == ["is called once a step", "works on [128, 192] and [192, 192]"]
     assert all(one.tells < TELLING for one in facts)
     assert [one for one in analyze(layer) if one.severity.value == "warning"] == []
 

@@ -170,8 +170,14 @@ def _inputs(case: Case, at: At) -> list[Fact]:
         text = f"broadcasts {list(both[0])} and {list(both[1])} to {list(result)}"
         found.append(Fact("shape", text, 1 - largest / math.prod(result)))
     elif shapes and not at.what.startswith("autograd::"):
-        found.append(Fact("shape", f"works on {' and '.join(str(list(one)) for one in shapes[:2])}", 0.15))
+        found.append(Fact("shape", f"works on {' and '.join(str(list(one)) for one in _two_largest(shapes))}", 0.15))
     return found
+
+
+def _two_largest(shapes: list[Shape]) -> list[Shape]:
+    """In their order: the factors of a product, and not the bias beside them."""
+    largest = sorted(range(len(shapes)), key=lambda at: (-math.prod(shapes[at]), at))[:2]
+    return [shapes[at] for at in sorted(largest)]
 
 
 def _part_of(case: Case, at: At) -> list[Fact]:
