@@ -69,7 +69,7 @@ Tensor memory  16.0 KiB in 6 allocations, 0 B freed
        100 %   8.00 KiB  model/gpt.py:12 Block.forward  model.h.* › aten::linear
 
 Capture quality
-  overhead about 2.6 %, 64.0 KiB held
+  overhead about 2.2 %, 64.0 KiB held
   12 × free_unknown: memory freed that was allocated before measuring began
   1 × provider_unavailable: CUPTI is held by nsys.
 
@@ -87,7 +87,7 @@ hottest     52 %   2.60 ms  model/gpt.py:12 Block.forward  model.h.* › aten::l
             10 %    500 µs  train.py:70 main  optimizer › Optimizer.step#SGD.step
            6.0 %    300 µs  train.py:70 main  data loading › aten::stack
 memory    peak 8.00 KiB of tensors on CPU, 100 % from model/gpt.py:12 Block.forward
-quality   not everything was measured: 12 free_unknown, 1 provider_unavailable; overhead about 2.6 %
+quality   not everything was measured: 12 free_unknown, 1 provider_unavailable; overhead about 2.2 %
 next      leadline report run.leadline --format html -o run.html
           leadline report run.leadline --focus 'model/gpt\.py:12$'
           leadline export run.leadline --format speedscope -o run.speedscope.json
@@ -100,7 +100,7 @@ compute-bound on the CPU: matrix products and convolutions 4.17 ms, 42 % of the 
   because off a core, in short waits 1.00 ms, 10 % of the run
           unexplained 3.73 ms, 37 % of the run
 trust     not measured: CUPTI is held by nsys, 12 measurements lost (memory freed that was allocated
-          before measuring began), overhead about 2.6 %, 37 % of the run is not explained, Python
+          before measuring began), overhead about 2.2 %, 37 % of the run is not explained, Python
           was not sampled, nothing repeats often enough to be a step; leadline.step() marks one
 """
 
