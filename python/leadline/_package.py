@@ -14,6 +14,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -221,11 +222,12 @@ _OF_HALVES = {
 """Words of /proc/cpuinfo, of x86 and of ARM, that promise instructions for products of a type."""
 
 
+@cache
 def products_of_halves(cpuinfo: str = "/proc/cpuinfo") -> list[str] | None:
     """Types of half width that the processor multiplies by itself; others are turned into float32 and back, element by
     element. None where the kernel does not tell."""
     try:
-        with open(cpuinfo, encoding="utf-8", errors="replace") as file:  # noqa: PTH123  # pathlib is not loaded here
+        with Path(cpuinfo).open(encoding="utf-8", errors="replace") as file:
             line = next((line for line in file if line.startswith(("flags", "Features"))), "")
     except OSError:
         return None

@@ -1,4 +1,4 @@
-"""A chain of elementwise operators is one computation on large tensors, and is told by what it computes."""
+"""A chain of elementwise operators is one computation on large tensors, and the advice names what it computes."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from leadline.analysis.analyze import analyze
 
 
 @pytest.mark.parametrize(
-    ("made", "line", "told"),
+    ("made", "line", "found"),
     [
         ("self.kept = deque(maxlen=n)", "rows = random.sample(self.kept, 32)", True),
         ("self.kept: deque = collections.deque()", "row = self.kept[i]", True),
@@ -21,10 +21,10 @@ from leadline.analysis.analyze import analyze
         ("self.kept = deque()", "row = self.kept.popleft()", False),
     ],
 )
-def test_items_in_the_midst_of_a_deque_are_walked_to(tmp_path: Path, made: str, line: str, told: bool) -> None:
+def test_items_in_the_midst_of_a_deque_are_walked_to(tmp_path: Path, made: str, line: str, found: bool) -> None:
     file = tmp_path / "data.py"
     file.write_text(f"class Data:\n  def get(self, i):\n    {line}\n\n  def __init__(self, n):\n    {made}\n")
     profile = on_line(f"native work | cpu_sample={50 * MS}/50", file=file, line=3, function="Data.get")
-    assert ("a deque, which is walked through" in known(profile, file, 3)) is told
+    assert ("a deque, which is walked through" in known(profile, file, 3)) is found
     remedies = [one.remedy for one in analyze(profile) if one.rule == "python_overhead"]
-    assert any(one.startswith("Keep the items in a list") for one in remedies) is told
+    assert any(one.startswith("Keep the items in a list") for one in remedies) is found

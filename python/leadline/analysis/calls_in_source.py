@@ -59,8 +59,8 @@ def only_call(case: Case, row: int) -> str:
 
 
 def outermost_call(case: Case, row: int) -> str:
-    """`polynomials(laplacian(graph), 3)`: the call on the user's line of a node that holds all others there, without
-    what it is given where that is long. Empty where the source cannot be read, or two stand beside each other."""
+    """`polynomials(laplacian(graph), 3)`: the outermost call on the user's line of a node, without its arguments
+    if they are long. Empty if the source cannot be read, or if the line has two outermost calls."""
     line = case.line(row)
     source = case.sources.of(line.file) if line is not None else None
     if line is None or source is None or source.tree is None:

@@ -77,7 +77,7 @@ class SlowType(Rule):
                     else "Compute in float32 where its precision will do: model.float(), and inputs of float32.",
                     self.learn_more,
                     share,
-                    # autocast leaves doubles as they are, and is what bfloat16 is told to leave out
+                    # autocast does not change float64, and is the cause of slow bfloat16
                     fix=NO_FIX if emulated or name == "float64" else "",
                     measured_by=PROVE if emulated else "",
                 )

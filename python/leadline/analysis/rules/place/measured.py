@@ -97,7 +97,7 @@ def _often(case: Case, at: At, ns: float) -> list[Fact]:
 
 
 def _takes(case: Case, at: At, ns: float, each: float) -> str:
-    """What a call takes; where few calls take most of it, what these do: those on the inputs that are told."""
+    """The mean time of a call; if few calls take most of the time, the mean of these, by input shapes or by module."""
     if ns <= 0 or each < 1:
         return ""
     mine = _begun(case, at.mine)
